@@ -1,0 +1,16 @@
+# Sets HUMCHECK_HAS_CUDA from HUMCHECK_CUDA: AUTO looks for a compiler, ON insists on one, OFF does not look.
+set(HUMCHECK_HAS_CUDA OFF)
+if(HUMCHECK_CUDA STREQUAL "OFF")
+  return()
+endif()
+if(NOT HUMCHECK_CUDA STREQUAL "AUTO" AND NOT HUMCHECK_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "HUMCHECK_CUDA is '${HUMCHECK_CUDA}': it must be AUTO, ON or OFF.")
+endif()
+find_program(HUMCHECK_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+if(HUMCHECK_NVCC)
+  set(HUMCHECK_HAS_CUDA ON)
+elseif(HUMCHECK_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "HUMCHECK_CUDA is ON, but no nvcc is on PATH or in CUDA_HOME/bin: "
+    "install the CUDA toolkit, or configure with -DHUMCHECK_CUDA=AUTO.")
+endif()
+message(STATUS "CUDA: ${HUMCHECK_HAS_CUDA}")

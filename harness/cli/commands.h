@@ -1,0 +1,34 @@
+/* commands.h - the subcommands, one file each, and what several of them share. */
+#ifndef HARNESS_CLI_COMMANDS_H
+#define HARNESS_CLI_COMMANDS_H
+
+#include "harness/cli/options.h"
+#include "harness/kernel/plan.h"
+#include "kernels/abi/humming.h"
+
+extern const struct command command_kernels;
+extern const struct command command_list;
+extern const struct command command_doctor;
+extern const struct command command_worker;
+
+/* The plan of the suites that are o's operands, under its filter, shard and seed: the same for a
+ * run and its workers. Mistakes of all suites are collected before the first failure is
+ * returned. */
+MUST_USE enum err_code commands_plan(const struct options *o, struct arena *arena, struct plan *out,
+                                     struct errs *errs);
+
+/* clang-format off */
+/* Options that decide the plan: rows of the tables of a run and of its workers. */
+#define COMMANDS_PLAN_OPTIONS                                                          \
+    {"provider", OPT_TEXT, OPTION_AT(provider), "NAME", "cpu", 0,                      \
+     "whose kernels are run: a built-in name or PATH.so"},                             \
+    {"filter", OPT_TEXT, OPTION_AT(filter), "GLOB", NULL, 0,                           \
+     "only cases whose id matches (* ? [..])"},                                        \
+    {"shard", OPT_SHARD, 0, "I/N", NULL, 100000, "the I-th of N parts"},               \
+    {"seed", OPT_SEED, 0, "0x..", NULL, 0, "replaces the suites' seeds"}
+/* clang-format on */
+
+/* Exit code for what went wrong: the first error's. */
+int commands_failed(const struct errs *errs);
+
+#endif

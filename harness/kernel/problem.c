@@ -1,0 +1,106 @@
+#include "harness/kernel/problem.h"
+
+#include "harness/core/clock.h"
+#include "reference/sample.h"
+
+#include <string.h>
+
+/* Multiply-adds above which only sampled columns are computed. */
+#define WHOLE_LIMIT ((int64_t)1 << 31)
+enum { SAMPLED_COLUMNS = 256 };
+
+static const char memory_out[] = "the problem needs more memory than the limit of a worker";
+
+static bool alloc_inputs(struct problem *q, struct arena *arena)
+{
+    struct ref_input_sizes z = ref_input_sizes(&q->ref);
+
+    q->in.a = arena_alloc(arena, z.a, sizeof *q->in.a);
+    q->in.b = arena_alloc(arena, z.b, sizeof *q->in.b);
+    q->in.bs = arena_alloc(arena, z.bs, sizeof *q->in.bs);
+    q->in.input_scale = z.input_scale ? arena_alloc(arena, z.input_scale, sizeof(float)) : NULL;
+    q->in.zero = z.zero ? arena_alloc(arena, z.zero, sizeof(uint16_t)) : NULL;
+    q->in.scale_2 = z.scale_2 ? arena_alloc(arena, z.scale_2, sizeof(uint32_t)) : NULL;
+    q->in.bias = z.bias ? arena_alloc(arena, z.bias, sizeof(uint16_t)) : NULL;
+    q->ref.a_codes = q->in.a;
+    q->ref.b_codes = q->in.b;
+    q->ref.bs_codes = q->in.bs;
+    q->ref.input_scale = q->in.input_scale;
+    q->ref.zero_codes = q->in.zero;
+    q->ref.scale_2_codes = q->in.scale_2;
+    q->ref.bias_codes = q->in.bias;
+    return q->in.a && q->in.b && q->in.bs && (q->in.input_scale || !z.input_scale) &&
+           (q->in.zero || !z.zero) && (q->in.scale_2 || !z.scale_2) && (q->in.bias || !z.bias);
+}
+
+static bool choose_columns(struct problem *q, struct arena *arena)
+{
+    int64_t n = q->ref.n;
+    bool whole = q->ref.m * q->ref.k <= WHOLE_LIMIT / n || n <= SAMPLED_COLUMNS;
+
+    q->cols = arena_alloc(arena, (size_t)n, sizeof *q->cols);
+    if (!q->cols)
+        return false;
+    q->cols_count = n;
+    for (int64_t j = 0; j < n; j++)
+        q->cols[j] = j;
+    if (!whole) {
+        struct ref_sample sample = {.axis = REF_SAMPLE_COLUMNS,
+                                    .size = n,
+                                    .group = q->ref.group_n > 1 ? q->ref.group_n : 0,
+                                    .seed = q->fill.seed};
+
+        q->cols_count = ref_sample_make(&sample, SAMPLED_COLUMNS, q->cols);
+    }
+    return true;
+}
+
+static bool make_operands(struct problem *q, struct arena *arena)
+{
+    const struct ref_gemm *p = &q->ref;
+    size_t k = (size_t)p->k;
+    float factor = 1.0f;
+
+    q->a = arena_alloc(arena, (size_t)p->m * k, sizeof *q->a);
+    q->w = arena_alloc(arena, (size_t)q->cols_count * k, sizeof *q->w);
+    if (!q->a || !q->w)
+        return false;
+    ref_operand_a(p, q->a);
+    if (q->cols_count == p->n)
+        ref_operand_w(p, 0, p->n, q->w);
+    for (int64_t j = 0; q->cols_count < p->n && j < q->cols_count; j++)
+        ref_operand_w(p, q->cols[j], q->cols[j] + 1, q->w + j * p->k);
+    if (p->int_scale) {
+        q->s_int = arena_alloc(arena, (size_t)(p->n * ref_groups(p)), sizeof *q->s_int);
+        if (!q->s_int)
+            return false;
+        ref_int_scales(p, q->s_int, &factor);
+    }
+    q->int_factor = factor;
+    ref_epilogue_init(p, factor, &q->epilogue);
+    return true;
+}
+
+const char *problem_make(const int64_t v[AX_COUNT], int64_t m, int threads, struct arena *arena,
+                         struct problem *out)
+{
+    double start = clock_us(), filled;
+    const char *why;
+
+    memset(out, 0, sizeof *out);
+    out->v = v;
+    layer_reference(v, m, &out->ref);
+    layer_fill(v, &out->fill);
+    if (!alloc_inputs(out, arena) || !choose_columns(out, arena))
+        return memory_out;
+    why = ref_fill(&out->fill, &out->ref, &out->in);
+    if (why)
+        return why;
+    filled = clock_us();
+    if (!make_operands(out, arena))
+        return memory_out;
+    why = out->fill.kind == REF_FILL_R ? NULL : problem_want(out, threads, arena);
+    out->fill_us = filled - start;
+    out->reference_us = clock_us() - filled;
+    return why;
+}

@@ -1,0 +1,20 @@
+/* provider.h - finds a provider: built in ("cpu") or a shared library ("./libmine.so").
+ *
+ * A name with a '/' or ending in ".so" is a file (without a '/': of the current folder); everything
+ * else is the name of a built-in one.
+ */
+#ifndef HARNESS_KERNEL_PROVIDER_H
+#define HARNESS_KERNEL_PROVIDER_H
+
+#include "harness/core/err.h"
+#include "kernels/abi/humming.h"
+
+extern const struct hum_provider *const builtin_providers[];
+extern const int builtin_provider_count;
+
+/* NULL: `errs` has a sentence (ERR_INFRA): the name is unknown (and which are known), the file
+ * cannot be loaded, the symbol is missing, the ABI version differs, a required function is NULL. A
+ * library stays loaded for the life of the process. */
+const struct hum_provider *provider_find(const char *name, struct errs *errs);
+
+#endif

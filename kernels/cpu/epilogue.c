@@ -1,0 +1,74 @@
+#include "kernels/cpu/epilogue.h"
+
+#include "kernels/cpu/round.h"
+
+/* The f32 factor of a row, rounded as the accumulator is; false: there is none. */
+static bool row_factor(const struct epilogue *e, int64_t row, float *out)
+{
+    const bool f16 = e->f16_accum;
+    float as = e->input_scale ? e->input_scale[row] : 1.0f, t = e->tensor ? *e->tensor : 1.0f;
+
+    if (f16) {
+        as = round_f16(as);
+        t = round_f16(t);
+    }
+    if (e->input_scale && e->tensor)
+        *out = f16 ? round_f16(as * t) : as * t;
+    else
+        *out = e->input_scale ? as : t;
+    return e->input_scale || e->tensor;
+}
+
+/* Every step rounds to f16; products and sums of f16 numbers in f32 are exact or round innocuously (24 is
+ * at least 2 x 11 + 2; Figueroa, 1995). */
+static void finish_f16(const struct epilogue *e, int64_t row, int64_t col, int64_t count,
+                       const float *bias, float *x)
+{
+    float factor;
+
+    if (row_factor(e, row, &factor))
+        for (int64_t j = 0; j < count; j++)
+            x[j] = round_f16(x[j] * factor);
+    if (e->channel)
+        for (int64_t j = 0; j < count; j++)
+            x[j] = round_f16(x[j] * e->channel[col + j]);
+    if (bias)
+        for (int64_t j = 0; j < count; j++)
+            x[j] = round_f16(x[j] + bias[j]);
+}
+
+static void finish_f32(const struct epilogue *e, int64_t row, int64_t col, int64_t count,
+                       const float *bias, float *x)
+{
+    const int32_t c = e->c_dtype;
+    float factor;
+
+    if (e->power)
+        for (int64_t j = 0; j < count; j++)
+            x[j] *= e->power[col + j];
+    if (row_factor(e, row, &factor))
+        for (int64_t j = 0; j < count; j++)
+            x[j] *= factor;
+    for (int64_t j = 0; j < count; j++)
+        x[j] = round_16(c, x[j]);
+    if (e->channel && bias)
+        for (int64_t j = 0; j < count; j++)
+            x[j] = fma_16(c, x[j], e->channel[col + j], bias[j]);
+    else if (e->channel)
+        for (int64_t j = 0; j < count; j++)
+            x[j] = round_16(c, x[j] * e->channel[col + j]);
+    else if (bias)
+        for (int64_t j = 0; j < count; j++)
+            x[j] = round_16(c, x[j] + bias[j]);
+}
+
+void epilogue_row(const struct epilogue *e, int64_t row, int64_t col, int64_t count, bool with_bias,
+                  float *x)
+{
+    const float *bias = with_bias && e->bias ? e->bias + col : NULL;
+
+    if (e->f16_accum)
+        finish_f16(e, row, col, count, bias, x);
+    else
+        finish_f32(e, row, col, count, bias, x);
+}

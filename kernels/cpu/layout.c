@@ -1,0 +1,236 @@
+#include "kernels/cpu/layout.h"
+
+#include "kernels/cpu/format.h"
+#include "kernels/cpu/fused.h"
+#include "kernels/cpu/round.h"
+#include "kernels/cpu/vector.h"
+
+#include <math.h>
+
+static struct hum_tensor tensor(int32_t dtype, int32_t rank, int64_t d0, int64_t d1, int64_t d2)
+{
+    const int64_t count = d0 * (rank > 1 ? d1 : 1) * (rank > 2 ? d2 : 1);
+    struct hum_tensor t = {.dtype = dtype, .rank = rank, .shape = {d0}};
+
+    if (rank > 1)
+        t.shape[1] = d1;
+    if (rank > 2)
+        t.shape[2] = d2;
+    t.bytes = format_bytes(dtype, count);
+    return t;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static struct hum_tensor standard_scale(const struct hum_layer_config *l, const struct facts *f)
+{
+    switch (l->weight_scale_type) {
+    case HUM_SCALE_CHANNEL:
+    case HUM_SCALE_GROUP:
+        return tensor(l->bs_dtype, 2, f->n, f->groups, 0);
+    case HUM_SCALE_BLOCK:
+        return tensor(HUM_F32, 2, divide_up(f->n, l->weight_scale_group_size_n), f->groups, 0);
+    case HUM_SCALE_TENSOR:
+        return tensor(HUM_F32, 1, 1, 0, 0);
+    }
+    return (struct hum_tensor){0};
+}
+
+struct hum_weights layout_standard(const struct hum_layer_config *layer)
+{
+    const struct facts f = config_facts(layer);
+    struct hum_weights w = {.weight = tensor(HUM_INT32, 2, f.n, f.k * f.bits_b / 32, 0),
+                            .weight_scale = standard_scale(layer, &f)};
+
+    if (layer->is_fp_zero_point)
+        w.zero_point = tensor(layer->a_dtype, 2, f.n, f.groups, 0);
+    else if (layer->has_zero_point)
+        w.zero_point = tensor(HUM_INT32, 2, divide_up(f.n * f.bits_b, 32), f.groups, 0);
+    if (layer->weight_scale_2_type == HUM_SCALE_2_TENSOR)
+        w.weight_scale_2 = tensor(HUM_F32, 1, 1, 0, 0);
+    if (layer->weight_scale_2_type == HUM_SCALE_2_CHANNEL)
+        w.weight_scale_2 = tensor(layer->c_dtype, 1, f.n, 0, 0);
+    if (layer->has_bias)
+        w.bias = tensor(layer->c_dtype, 1, f.n, 0, 0);
+    return w;
+}
+
+struct hum_weights layout_kernel(const struct hum_layer_config *layer)
+{
+    const struct facts f = config_facts(layer);
+    const int64_t n = layer->shape_n, extra = f.fused && f.is_int;
+    struct hum_weights w = {.weight = tensor(HUM_UINT(8), 3, n / PANEL, layer->shape_k, PANEL)};
+
+    if (layer->weight_scale_type == HUM_SCALE_TENSOR)
+        w.weight_scale = tensor(HUM_F32, 1, 1, 0, 0);
+    else
+        w.weight_scale =
+            tensor(f.int_scale ? HUM_INT32 : HUM_F32, 2, f.padded_groups + extra, n, 0);
+    if (layer->has_zero_point)
+        w.zero_point = tensor(HUM_F32, 2, f.padded_groups, n, 0);
+    if (layer->weight_scale_2_type == HUM_SCALE_2_CHANNEL)
+        w.weight_scale_2 = tensor(HUM_F32, 1, n + f.int_scale, 0, 0);
+    else if (layer->weight_scale_2_type == HUM_SCALE_2_TENSOR || f.int_scale)
+        w.weight_scale_2 = tensor(HUM_F32, 1, 1, 0, 0);
+    if (layer->has_bias)
+        w.bias = tensor(HUM_F32, 1, n, 0, 0);
+    return w;
+}
+
+/* `bits` bits at position `at` of a stream of 32-bit words that lie `stride` apart, low bits first. */
+static uint32_t stream_bits(const uint32_t *words, int64_t stride, int64_t at, int bits)
+{
+    const int64_t word = at / 32;
+    const int shift = (int)(at % 32);
+    uint64_t pair = words[word * stride];
+
+    if (shift + bits > 32)
+        pair |= (uint64_t)words[(word + 1) * stride] << 32;
+    return (uint32_t)(pair >> shift) & ((1u << bits) - 1u);
+}
+
+static void transform_codes(const struct hum_layer_config *l, const struct facts *f,
+                            const struct hum_weights *standard, const struct hum_weights *out)
+{
+    const uint32_t *words = standard->weight.data;
+    const int64_t row_words = f->k * f->bits_b / 32;
+    uint8_t *codes = out->weight.data;
+
+    memset(codes, 0, out->weight.bytes);
+    for (int64_t n = 0; n < f->n; n++) {
+        uint8_t *column = codes + n / PANEL * l->shape_k * PANEL + n % PANEL;
+
+        for (int64_t k = 0; k < f->k; k++)
+            column[k * PANEL] =
+                (uint8_t)stream_bits(words + n * row_words, 1, k * f->bits_b, f->bits_b);
+    }
+}
+
+/* Element i of a tensor of 8-, 16- or 32-bit floats. */
+static float element(const struct hum_tensor *t, int64_t i)
+{
+    if (t->dtype == HUM_F32)
+        return ((const float *)t->data)[i];
+    if (hum_dtype_bits(t->dtype) == 16)
+        return decode_16(t->dtype, ((const uint16_t *)t->data)[i]);
+    return format_decode(t->dtype, ((const uint8_t *)t->data)[i], FORMAT_NUMBER);
+}
+
+/* Channel, group and block scales: (columns, groups) becomes (padded groups, shape_n), padded with 0. */
+static void transform_scales(const struct hum_layer_config *l, const struct facts *f,
+                             const struct hum_tensor *in, const struct hum_tensor *to)
+{
+    const int64_t columns =
+        l->weight_scale_type == HUM_SCALE_BLOCK ? l->weight_scale_group_size_n : 1;
+    const bool rounds = f->scale_on_operand || l->weight_scale_type == HUM_SCALE_CHANNEL;
+    float *out = to->data;
+
+    memset(out, 0, to->bytes);
+    for (int64_t g = 0; g < f->groups; g++)
+        for (int64_t n = 0; n < f->n; n++) {
+            const float s = element(in, n / columns * f->groups + g);
+
+            out[g * l->shape_n + n] = rounds ? round_16(l->c_dtype, s) : s;
+        }
+}
+
+/* The larger magnitude; a NaN stays. */
+static float max_magnitude(float most, float s)
+{
+    const float magnitude = fabsf(s);
+
+    return !(magnitude <= most) && !isnan(most) ? magnitude : most;
+}
+
+/* Section 7; the factor f is returned. A scale without a finite quotient becomes 0: t is not finite then. */
+static float transform_int_scales(const struct hum_layer_config *l, const struct facts *f,
+                                  const struct hum_tensor *in, const struct hum_tensor *to)
+{
+    int32_t *out = to->data;
+    float most = 0.0f, factor;
+
+    memset(out, 0, to->bytes);
+    for (int64_t i = 0; i < f->n * f->groups; i++)
+        most = max_magnitude(most, round_16(l->c_dtype, element(in, i)));
+    factor = most / 1024.0f;
+    for (int64_t g = 0; g < f->groups; g++)
+        for (int64_t n = 0; n < f->n; n++) {
+            const float q = round_16(l->c_dtype, element(in, n * f->groups + g)) / factor;
+
+            out[g * l->shape_n + n] = fabsf(q) <= 0x1p20f ? (int32_t)nearbyintf(q) : 0;
+        }
+    return factor;
+}
+
+static void transform_zero_points(const struct hum_layer_config *l, const struct facts *f,
+                                  const struct hum_tensor *in, const struct hum_tensor *to)
+{
+    float *out = to->data;
+
+    memset(out, 0, to->bytes);
+    for (int64_t g = 0; g < f->groups; g++)
+        for (int64_t n = 0; n < f->n; n++)
+            out[g * l->shape_n + n] = l->is_fp_zero_point
+                                          ? element(in, n * f->groups + g)
+                                          : (float)stream_bits((const uint32_t *)in->data + g,
+                                                               f->groups, n * f->bits_b, f->bits_b);
+}
+
+/* A vector of n numbers, padded with 0. */
+static void transform_vector(int64_t n, const struct hum_tensor *in, const struct hum_tensor *to)
+{
+    float *out = to->data;
+
+    memset(out, 0, to->bytes);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = element(in, i);
+}
+
+static void transform_scale_2(const struct hum_layer_config *l, const struct facts *f,
+                              const struct hum_weights *standard, const struct hum_tensor *to,
+                              float factor)
+{
+    float *out = to->data;
+
+    switch (l->weight_scale_2_type) {
+    case HUM_SCALE_2_NONE:
+        if (f->int_scale)
+            out[0] = factor;
+        break;
+    case HUM_SCALE_2_TENSOR:
+        out[0] = element(&standard->weight_scale_2, 0);
+        if (f->int_scale)
+            out[0] *= factor;
+        break;
+    case HUM_SCALE_2_CHANNEL:
+        transform_vector(f->n, &standard->weight_scale_2, to);
+        if (f->int_scale)
+            out[l->shape_n] = factor;
+        break;
+    }
+}
+
+void layout_transform(const struct hum_layer_config *layer, const struct hum_weights *standard,
+                      const struct hum_weights *out)
+{
+    const struct facts f = config_facts(layer);
+    float factor = 1.0f;
+
+    transform_codes(layer, &f, standard, out);
+    if (f.fused)
+        fused_transform(layer, &f, &standard->weight_scale, out);
+    else if (f.int_scale)
+        factor = transform_int_scales(layer, &f, &standard->weight_scale, &out->weight_scale);
+    else if (layer->weight_scale_type == HUM_SCALE_TENSOR)
+        transform_vector(1, &standard->weight_scale, &out->weight_scale);
+    else
+        transform_scales(layer, &f, &standard->weight_scale, &out->weight_scale);
+    if (layer->has_zero_point)
+        transform_zero_points(layer, &f, &standard->zero_point, &out->zero_point);
+    transform_scale_2(layer, &f, standard, &out->weight_scale_2, factor);
+    if (layer->has_bias)
+        transform_vector(f.n, &standard->bias, &out->bias);
+}

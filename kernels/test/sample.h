@@ -1,0 +1,44 @@
+/* sample.h - products for tests: a configuration, random operands in their standard form, one call to run it.
+ *
+ * Fails the running Check test when memory is out or a call is refused that should not be.
+ */
+#ifndef KERNELS_TEST_SAMPLE_H
+#define KERNELS_TEST_SAMPLE_H
+
+#include "kernels/abi/humming.h"
+
+/* Counter-based: the same seed gives the same sequence. */
+uint64_t sample_random(uint64_t *state);
+
+enum sample_style {
+    SAMPLE_TAME, /* finite numbers of moderate size */
+    SAMPLE_WILD  /* any code of any format */
+};
+
+struct sample {
+    struct hum_layer_config layer;
+    struct hum_compute_config compute;
+    struct hum_tuning_config tuning;
+    int64_t m;
+    struct hum_weights standard, kernel;
+    struct hum_tensor inputs, input_scale, outputs, locks;
+};
+
+enum { SAMPLE_GUARD = 64 }; /* bytes of 0xa5 behind the outputs */
+
+/* Operands for a configuration that `provider` supports. Outputs are filled with 0xff, kernel weights are not
+ * transformed yet. */
+void sample_fill(struct sample *s, const struct hum_provider *provider, void *handle, uint64_t seed,
+                 enum sample_style style);
+void sample_free(struct sample *s);
+
+struct hum_gemm_args sample_args(const struct sample *s);
+
+/* Transforms and multiplies. */
+void sample_run(struct sample *s, const struct hum_provider *provider, void *handle);
+
+/* A configuration with most options drawn at random; the formats, shapes and tiles fit together, but whether all
+ * of it is legal is the provider's answer. */
+void sample_random_config(struct sample *s, uint64_t *state);
+
+#endif

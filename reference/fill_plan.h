@@ -1,0 +1,84 @@
+/* fill_plan.h - what all elements of a fill share: windows of codes, sizes of the factors, exponents. Private to the fill. */
+#ifndef REFERENCE_FILL_PLAN_H
+#define REFERENCE_FILL_PLAN_H
+
+#include "reference/fill.h"
+#include "reference/rng.h"
+
+enum { FILL_WINDOWS = 64, FILL_ALPHAS = 8, FILL_SIGMAS = 4 };
+
+/* A set of weight codes that one column draws from. Wide float formats get a window of a few binades for each column, so that all codes
+ * occur in the matrix while one column keeps a common unit (docs/fills.md, "Exponent windows"). */
+struct fill_window {
+    uint8_t code[256]; /* random byte to code */
+    double size;       /* typical |w|: root mean square, of W the mean */
+    int top, unit;     /* exponents: |w| < 2^top, and the unit all its values are multiples of */
+};
+
+struct fill_plan {
+    struct ref_fill_spec f;
+    const struct ref_gemm *p;
+    int64_t groups, input_groups;
+    uint64_t a_stride, b_stride;
+
+    int alpha[2][FILL_ALPHAS]; /* integer activations by parity of k */
+    int alphas;
+    int sigma[FILL_SIGMAS]; /* odd significands of group scales */
+    int sigmas;
+
+    int row_exponent;       /* of activations (16 bits) or input scales (8 and 4 bits) */
+    int scale_lo, scale_hi; /* exponents a scale of this format may have */
+    int64_t
+        repeats; /* all_scales: neighbours in a row that share a scale code, so that all weight codes meet it */
+    double active;           /* E2: share of pairs that do not cancel */
+    int unit_bits;           /* E2: bits of the accumulator that must hold every partial sum */
+    uint8_t pair[3][256][2]; /* E2: by remainder + 1 and code: the codes of leader and partner */
+
+    int windows;
+    struct fill_window window[FILL_WINDOWS];
+};
+
+void fill_plan_init(struct fill_plan *s, const struct ref_fill_spec *f, const struct ref_gemm *p);
+
+static inline const struct fill_window *fill_window(const struct fill_plan *s, int64_t col)
+{
+    return &s->window[col % s->windows];
+}
+
+/* Exponent of the weight scale of a column (block scales: of the block that starts there; tensor: of the only one), and of the outputs'
+ * typical size. */
+int fill_scale_exponent(const struct fill_plan *s, int64_t col);
+int fill_output_exponent(const struct fill_plan *s, int64_t col);
+
+/* Standard deviation of the activations of fill R. */
+double fill_random_scale(const struct dtype *a);
+
+/* E2: the partner of k in its chunk of 8 is k ^ fill_matching: 5 or 6, so that 0 to 3 lead. k itself in an incomplete last chunk. */
+int fill_matching(const struct fill_plan *s, int64_t chunk);
+
+/* all_scales: the place of scale (col, g) among those with the same code, and that code's number. */
+static inline uint64_t fill_turn(const struct fill_plan *s, uint64_t index)
+{
+    return index / (uint64_t)s->repeats;
+}
+
+/* Fill C: columns cycle through these fractions of a unit in the last place of the output. */
+enum { FILL_FRACTIONS = 8 };
+double fill_fraction(const struct fill_plan *s, int64_t col);
+
+/* Fills with one or two live k a row. */
+static inline bool fill_is_sparse(const struct fill_plan *s)
+{
+    return s->f.kind == REF_FILL_P || s->f.kind == REF_FILL_O || s->f.kind == REF_FILL_C;
+}
+
+/* Fills made of cancelling pairs. */
+static inline bool fill_is_paired(const struct fill_plan *s)
+{
+    return s->f.kind == REF_FILL_E2 || (s->f.kind == REF_FILL_X && s->p->f16_accum);
+}
+
+/* fill_scales.c */
+void fill_all_scales(const struct fill_plan *s, const struct ref_inputs *out);
+
+#endif

@@ -1,0 +1,211 @@
+/* Scales, zero points and bias of all fills. */
+#include "reference/fill_plan.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint32_t encode_scale(const struct dtype *t, double x)
+{
+    float f = (float)x;
+    uint32_t bits;
+
+    if (t->bits < 32)
+        return dtype_encode(t, x, DTYPE_SATURATE);
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+/* A significand of as many bits as the format has, in [1, 2). */
+static double full_significand(const struct dtype *t, uint64_t r)
+{
+    int bits = t->man_bits < 23 ? t->man_bits : 23;
+
+    return 1.0 + ldexp((double)(r >> 8 & ((1u << bits) - 1)), -bits);
+}
+
+/* Every code in turn, without NaN and infinity where a single one would hide its whole column: those are fill X's. */
+static uint32_t code_in_turn(const struct dtype *t, uint64_t index)
+{
+    uint32_t code = (uint32_t)(index & (t->bits >= 32 ? 0xffffffffu : (1u << t->bits) - 1));
+
+    return isfinite(t->bits == 32 ? 1.0 : dtype_decode(t, code)) ? code : encode_scale(t, 1.0);
+}
+
+/* Scale number `index`, first output column `col` that it serves. */
+static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int64_t col)
+{
+    const struct dtype *t = s->p->bs;
+    uint64_t r = rng_word(s->f.seed, RNG_BS, index);
+    int f = fill_scale_exponent(s, col);
+    double sign = t->is_signed && r & 1 ? -1.0 : 1.0, x = 1.0;
+
+    if (s->f.all_scales && s->p->fused_e8m0 && s->groups == 2) /* all pairs within a row */
+        return code_in_turn(t, index & 1 ? (uint64_t)col : (uint64_t)col >> 8);
+    if (s->f.all_scales && t->bits <= 16)
+        return code_in_turn(t, fill_turn(s, index));
+    switch (s->f.kind) {
+    case REF_FILL_P:
+    case REF_FILL_R:
+    case REF_FILL_O:
+        x = ldexp(full_significand(t, r), f + (int)(r >> 4 & 3));
+        break;
+    case REF_FILL_E2: /* one magnitude a column: signs (or one binade) tell the groups apart */
+        x = t->is_signed ? ldexp(1.0, f) : ldexp(1.0, f + (int)(r & 1));
+        break;
+    case REF_FILL_C:
+        x = index % (uint64_t)s->groups == 0 ? 1.0 : fill_fraction(s, col);
+        sign = 1.0;
+        break;
+    case REF_FILL_S:
+        x = ldexp((double)(1 + (r >> 4) % 8), f);
+        break;
+    case REF_FILL_E1:
+    case REF_FILL_W:
+    case REF_FILL_X:
+        x = ldexp(s->sigma[(r >> 4) % (uint64_t)s->sigmas], f + (int)(r >> 8 & 1));
+        break;
+    }
+    if (s->f.kind == REF_FILL_X && s->p->f16_accum)
+        x = ldexp(1.0, f);
+    if (s->f.kind == REF_FILL_W)
+        sign = 1.0;
+    return encode_scale(t, sign * x);
+}
+
+static void fill_weight_scales(const struct fill_plan *s, uint32_t *out)
+{
+    size_t count = ref_input_sizes(s->p).bs;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t col = s->p->scale == REF_SCALE_TENSOR ? 0 : (int64_t)i / s->groups;
+
+        if (s->p->scale == REF_SCALE_BLOCK)
+            col *= s->p->group_n;
+        out[i] = weight_scale_code(s, i, col);
+        if (s->f.kind != REF_FILL_X || ref_scales_on_c(s->p) || s->p->int_scale)
+            continue; /* an infinite factor on accumulators: the outcome depends on where they are flushed */
+        if (s->p->bs->top == DTYPE_TOP_INF_NAN && rng_word(s->f.seed, RNG_SPECIAL, i) % 61 == 0)
+            out[i] = dtype_encode(s->p->bs, HUGE_VAL, DTYPE_TO_TOP);
+    }
+}
+
+/* Whole zero points: E2's cancel, so the weights stay symmetric; W's leave all weights the sign they have (codes above the middle, or,
+ * of uint1, below). */
+static uint32_t whole_zero_point(const struct fill_plan *s, uint64_t r)
+{
+    uint32_t half = 1u << (s->p->b->bits - 1);
+
+    if (fill_is_paired(s) || (s->f.kind == REF_FILL_W && half == 1))
+        return half;
+    return (uint32_t)r & (s->f.kind == REF_FILL_W ? half - 1 : 2 * half - 1);
+}
+
+static void fill_zero_points(const struct fill_plan *s, uint16_t *out)
+{
+    size_t count = ref_input_sizes(s->p).zero;
+    uint32_t top = (1u << s->p->b->bits) - 1;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t r = rng_word(s->f.seed, RNG_ZERO, i), turn = fill_turn(s, i);
+        double z = whole_zero_point(s, r);
+
+        if (s->p->zero == REF_ZERO_INT) {
+            out[i] = (uint16_t)(s->f.all_scales ? turn & top : (uint64_t)z);
+            continue;
+        }
+        if (s->f.kind == REF_FILL_P || s->f.kind == REF_FILL_R)
+            z += ldexp((double)(r >> 40), -24);
+        else if (s->f.kind != REF_FILL_W && !fill_is_paired(s))
+            z += ldexp((double)(r >> 32 & 1), -1);
+        out[i] = (uint16_t)(s->f.all_scales ? code_in_turn(s->p->a, turn)
+                                            : dtype_encode(s->p->a, z, DTYPE_SATURATE));
+    }
+}
+
+/* One a row: any f32 (the rounding it causes is defined); one a group: short, since it multiplies exact accumulators. */
+static void fill_input_scales(const struct fill_plan *s, float *out)
+{
+    size_t count = ref_input_sizes(s->p).input_scale;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t r = rng_word(s->f.seed, RNG_INPUT_SCALE, i);
+        bool exact = fill_is_paired(s) || s->f.kind == REF_FILL_W || s->f.kind == REF_FILL_S;
+        bool grouped = s->p->input_group > 0;
+        double x = 1.0 + ldexp((double)(r >> 40), -24);
+
+        if (exact)
+            x = 1.0;
+        else if (grouped && s->f.kind != REF_FILL_P && s->f.kind != REF_FILL_R)
+            x = r >> 16 & 1 && s->sigmas > 1 ? 3.0 : 2.0;
+        else if (s->p->f16_accum)
+            x = 1.0 + ldexp((double)(r >> 54), -10);
+        out[i] = (float)ldexp(x, s->row_exponent);
+    }
+}
+
+static void fill_second_scales(const struct fill_plan *s, uint32_t *out)
+{
+    size_t count = ref_input_sizes(s->p).scale_2;
+    bool tensor = s->p->scale_2 == REF_SCALE_2_TENSOR;
+    const struct dtype *t = tensor ? dtype_find("f32") : s->p->c;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t r = rng_word(s->f.seed, RNG_SCALE_2, i);
+        double x = fill_is_paired(s) ? 1.0 : full_significand(t, r);
+
+        if (s->f.kind == REF_FILL_C) {
+            out[i] = encode_scale(t, 1.0);
+            continue;
+        }
+        out[i] = encode_scale(t, ldexp(r & 1 && !tensor ? -x : x, (int)(r >> 1 & 1) - 1));
+    }
+}
+
+/* As large as the outputs; E2: whole units of the column, so that no sum leaves the grid. */
+static void fill_bias(const struct fill_plan *s, uint16_t *out)
+{
+    size_t count = ref_input_sizes(s->p).bias;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t r = rng_word(s->f.seed, RNG_BIAS, i);
+        int exponent = fill_output_exponent(s, (int64_t)i);
+        int size = s->f.kind == REF_FILL_C ? 1
+                   : fill_is_paired(s)     ? (1 << (s->unit_bits - 3))
+                                           : 128;
+        double x = s->f.kind == REF_FILL_C ? 0.0 : (double)(1 + (int)(r >> 8 & 0xffff) % size);
+
+        if (fill_is_paired(s))
+            exponent = fill_window(s, (int64_t)i)->unit + s->row_exponent +
+                       fill_scale_exponent(s, (int64_t)i);
+        else
+            exponent -= 6;
+        out[i] = (uint16_t)dtype_encode(s->p->c, ldexp(r & 1 ? -x : x, exponent), DTYPE_SATURATE);
+    }
+}
+
+/* A lone tensor scale has no column to follow: a plain f32. */
+static void fill_tensor_scale(const struct fill_plan *s, uint32_t *out)
+{
+    uint64_t r = rng_word(s->f.seed, RNG_BS, 0);
+    double x = fill_is_paired(s) ? 0.5 : full_significand(s->p->bs, r);
+
+    if (s->f.kind == REF_FILL_S)
+        x = (double)(1 + (r >> 4) % 8);
+    out[0] = encode_scale(s->p->bs, ldexp(x, fill_scale_exponent(s, 0)));
+}
+
+void fill_all_scales(const struct fill_plan *s, const struct ref_inputs *out)
+{
+    if (out->bs && s->p->scale == REF_SCALE_TENSOR)
+        fill_tensor_scale(s, out->bs);
+    else if (out->bs)
+        fill_weight_scales(s, out->bs);
+    if (out->zero)
+        fill_zero_points(s, out->zero);
+    if (out->input_scale)
+        fill_input_scales(s, out->input_scale);
+    if (out->scale_2)
+        fill_second_scales(s, out->scale_2);
+    if (out->bias)
+        fill_bias(s, out->bias);
+}

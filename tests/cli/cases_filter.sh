@@ -1,0 +1,2 @@
+cp "$HERE/small.yaml" "$HERE/other.yaml" .
+"$HUMCHECK" kernels --filter '*uint8*' small.yaml other.yaml --list

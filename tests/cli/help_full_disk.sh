@@ -1,0 +1,2 @@
+# A help text that was not written is an error.
+"$HUMCHECK" --help >/dev/full

@@ -1,0 +1,1 @@
+"$HUMCHECK" list kernels

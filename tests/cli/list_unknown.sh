@@ -1,0 +1,7 @@
+"$HUMCHECK" list format
+echo $?
+"$HUMCHECK" list everything
+echo $?
+"$HUMCHECK" list
+echo $?
+"$HUMCHECK" list axes rules

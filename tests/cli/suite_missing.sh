@@ -1,0 +1,1 @@
+"$HUMCHECK" kernels missing.yaml gone.yaml

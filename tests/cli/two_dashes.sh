@@ -1,0 +1,2 @@
+# Behind -- everything is a suite.
+"$HUMCHECK" kernels --list -- --list

@@ -1,0 +1,5 @@
+"$HUMCHECK" kernel small.yaml
+echo $?
+"$HUMCHECK" help dokter
+echo $?
+"$HUMCHECK" --verson
