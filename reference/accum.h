@@ -1,6 +1,8 @@
-/* accum.h - in which order and arithmetic a kernel sums one output (semantics.md section 4), as plain data.
+/* accum.h - in which order and arithmetic a kernel sums one output (semantics.md section 4), as
+ * plain data.
  *
- * `bound` and `model` are computed from it. It is filled from what a provider states about itself; the oracle trusts none of
+ * `bound` and `model` are computed from it. It is filled from what a provider states about itself;
+ * the oracle trusts none of
  * its ranges (ref_accum_valid).
  */
 #ifndef REFERENCE_ACCUM_H
@@ -15,7 +17,7 @@ enum { REF_MAX_SLICES = 64 };
 
 struct ref_accum {
     const struct tc_row *tensor_core; /* NULL: IEEE operations, one k at a time */
-    int32_t instruction_k;  /* f16 accumulators are rounded after each run of so many k */
+    int32_t instruction_k;            /* f16 accumulators are rounded after each run of so many k */
     int64_t block_k, warp_k;
     int64_t flush_k; /* Q; 0: no flush */
     int32_t slices;  /* at least 1 */
@@ -25,7 +27,8 @@ struct ref_accum {
     } slice[REF_MAX_SLICES];
 };
 
-/* NULL, or what is wrong: slices must tile [0, k_padded), descending, on block_k borders; warp_k divides block_k, the quotient is a
+/* NULL, or what is wrong: slices must tile [0, k_padded), descending, on block_k borders; warp_k
+ * divides block_k, the quotient is a
  * power of two; flush_k divides or is divided by warp_k, instruction_k divides both. */
 const char *ref_accum_valid(const struct ref_accum *s, int64_t k_padded);
 

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The largest bit pattern without sign: magnitudes of floats are ordered like their patterns, infinity and NaN on top. */
+/* The largest bit pattern without sign: magnitudes of floats are ordered like their patterns,
+ * infinity and NaN on top. */
 TARGET_CLONES static uint32_t largest(const float *x, int64_t k)
 {
     uint32_t top = 0;
@@ -20,8 +21,9 @@ TARGET_CLONES static uint32_t largest(const float *x, int64_t k)
     return top;
 }
 
-/* The values as integers of 24 bits under the largest, or false if one has a bit below. scale[0] scale[1] takes the largest to
- * [2^23, 2^24); both steps are exact, or leave something below 1, or (if it underflows) 0 of what was not. */
+/* The values as integers of 24 bits under the largest, or false if one has a bit below. scale[0]
+ * scale[1] takes the largest to [2^23, 2^24); both steps are exact, or leave something below 1, or
+ * (if it underflows) 0 of what was not. */
 TARGET_CLONES static bool integers(const float *x, int64_t k, const float scale[2], uint32_t *bits,
                                    int64_t *sum)
 {
@@ -101,8 +103,8 @@ double ref_exact_p(const struct ref_norm *a, int64_t m, const struct ref_norm *w
 
 enum { PANEL = 16 };
 
-/* Sixteen rows at once: at[l * PANEL + i] in units; w times scale[0] scale[1] is in units too. All sums are whole and below 2^24, hence
- * exact in f32. */
+/* Sixteen rows at once: at[l * PANEL + i] in units; w times scale[0] scale[1] is in units too. All
+ * sums are whole and below 2^24, hence exact in f32. */
 TARGET_CLONES static void chunk_panel(const float *at, const float *w, const float scale[2],
                                       int64_t k, float *sum, float *range)
 {

@@ -1,10 +1,13 @@
-/* exact.h - is this problem exact in a kernel's accumulators? Measured on the actual data, never assumed.
+/* exact.h - is this problem exact in a kernel's accumulators? Measured on the actual data, never
+ * assumed.
  *
- * All values of a row of A and of a column of W are whole multiples of a unit (a power of two); in units, P(i, j) = sum over l of
- * |a w| bounds every partial sum in every order. Conditions (docs/fills.md derives them):
+ * All values of a row of A and of a column of W are whole multiples of a unit (a power of two); in
+ * units, P(i, j) = sum over l of |a w| bounds every partial sum in every order. Conditions
+ * (docs/fills.md derives them):
  *   C1  P < 2^24: every f32 accumulator, any order, any fusion, is exact
- *   C2  f16 accumulators, and C8 16-bit partial results of slices: sums over chunks of 8 k, t_j: either the sum of |t_j| or (k taken in one
- *       ascending run) the range of the prefix sums is at most 2^11 (f16) or 2^8 (bf16)
+ *   C2  f16 accumulators, and C8 16-bit partial results of slices: sums over chunks of 8 k, t_j:
+ *       either the sum of |t_j| or (k taken in one ascending run) the range of the prefix sums is
+ *       at most 2^11 (f16) or 2^8 (bf16)
  */
 #ifndef REFERENCE_EXACT_H
 #define REFERENCE_EXACT_H
@@ -25,8 +28,8 @@ void ref_norms(const float *x, int64_t count, int64_t k, struct ref_norm *out);
 /* The largest P that these norms allow: min(||a||_1 max|w|, max|a| ||w||_1), over all pairs. */
 double ref_exact_p(const struct ref_norm *a, int64_t m, const struct ref_norm *w, int64_t n);
 
-/* C2 and C8: the largest sum of |t_j| and the largest prefix range over all rows and columns, in units. a: m x k, w: n x k, with their
- * norms. work: 16 * k + 64 floats. */
+/* C2 and C8: the largest sum of |t_j| and the largest prefix range over all rows and columns, in
+ * units. a: m x k, w: n x k, with their norms. work: 16 * k + 64 floats. */
 struct ref_chunks {
     double sum, range;
 };

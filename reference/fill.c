@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- activations ---------------------------------------------------------------------------------------- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 static uint16_t encode_a(const struct fill_plan *s, double x)
 {
@@ -75,8 +75,8 @@ int64_t ref_fill_live_k(const struct ref_fill_spec *f, const struct ref_gemm *p,
     return (p->k - 1 + row % p->k * (step % p->k)) % p->k;
 }
 
-/* All codes of a in turn, without NaN and infinity; 16-bit ones in a scattered order and within 2^+-40 (f32 products of
- * bf16 extremes overflow or vanish). */
+/* All codes of a in turn, without NaN and infinity; 16-bit ones in a scattered order and within
+ * 2^+-40 (f32 products of bf16 extremes overflow or vanish). */
 static uint16_t any_code(const struct fill_plan *s, int64_t row)
 {
     uint32_t count = 1u << s->p->a->bits;
@@ -87,8 +87,8 @@ static uint16_t any_code(const struct fill_plan *s, int64_t row)
     return usable ? (uint16_t)code : encode_a(s, 1.0);
 }
 
-/* C: the value of output code `row` (scattered, so that few rows see all exponents) at the live k, one unit in its last place a
- * group further on. */
+/* C: the value of output code `row` (scattered, so that few rows see all exponents) at the live k,
+ * one unit in its last place a group further on. */
 static void conversion_row(const struct fill_plan *s, int64_t row, uint16_t *out)
 {
     const struct dtype *c = s->p->c;
@@ -113,8 +113,9 @@ static void one_hot_row(const struct fill_plan *s, int64_t row, uint16_t *out)
     out[live] = s->f.kind == REF_FILL_P ? encode_a(s, 1.0) : any_code(s, row);
 }
 
-/* A standard normal from 64 bits: the sum of eight uniform bytes has variance 8 (2^16 - 1) / 12; light tails are made up by the
- * outliers variant. Exact in double, the same everywhere: no elementary function is involved. */
+/* A standard normal from 64 bits: the sum of eight uniform bytes has variance 8 (2^16 - 1) / 12;
+ * light tails are made up by the outliers variant. Exact in double, the same everywhere: no
+ * elementary function is involved. */
 static double normal(uint64_t r)
 {
     int sum = 0;
@@ -154,18 +155,33 @@ static void random_row(const struct fill_plan *s, int64_t row, uint16_t *out)
     }
 }
 
-/* X: row 1 NaN, 3 +inf, 5 -inf, 7 both infinities, 9 -0, 11 the largest, each at a place of its own; what the format lacks is left out. */
+/* The largest number that a row of fill X holds: the format's, but for bf16, whose products must
+ * stay in f32, and for f16
+ * accumulators, whose products must stay in f16. */
+static double largest_special(const struct fill_plan *s)
+{
+    if (s->p->f16_accum)
+        return 32.0;
+    return s->p->a->exp_bits == 8 ? 0x1.fep60 : dtype_max(s->p->a);
+}
+
+/* X: row 1 NaN, 3 +inf, 5 -inf, 7 both infinities, 9 -0, 11 the largest, each at a place of its
+ * own; what the format lacks
+ * is left out. The largest stands alone in its row: beside others its sums would round as the order
+ * has it. */
 static void special_row(const struct fill_plan *s, int64_t row, uint16_t *out)
 {
-    static const double values[] = {(double)NAN, HUGE_VAL, -HUGE_VAL, HUGE_VAL, -0.0, 0x1p1000};
+    static const double values[] = {(double)NAN, HUGE_VAL, -HUGE_VAL, HUGE_VAL, -0.0, 0.0};
     int64_t kind = row / 2 % 6;
     uint64_t r = rng_word(s->f.seed, RNG_SPECIAL, (uint64_t)row);
     int64_t at = (int64_t)rng_below(r, (uint32_t)s->p->k);
     bool has_inf = s->p->a->top == DTYPE_TOP_INF_NAN, has_nan = s->p->a->top != DTYPE_TOP_FINITE;
-    double x = values[kind];
+    double x = kind == 5 ? largest_special(s) : values[kind];
 
     if (row % 2 == 0 || (isnan(x) && !has_nan) || (isinf(x) && !has_inf))
         return;
+    if (kind == 5)
+        memset(out, 0, (size_t)s->p->k * sizeof *out);
     out[at] = (uint16_t)dtype_encode(s->p->a, x, isinf(x) ? DTYPE_TO_TOP : DTYPE_SATURATE);
     if (kind == 3)
         out[(at + 1) % s->p->k] = (uint16_t)dtype_encode(s->p->a, -x, DTYPE_TO_TOP);
@@ -198,9 +214,10 @@ static void fill_a_row(const struct fill_plan *s, int64_t row, uint16_t *out)
     }
 }
 
-/* ---- weights --------------------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
-/* all_scales: every weight code under every scale (or zero point) code, starting elsewhere for each. */
+/* all_scales: every weight code under every scale (or zero point) code, starting elsewhere for
+ * each. */
 static void codes_in_turn(const struct fill_plan *s, int64_t col, uint8_t *out)
 {
     int64_t run = s->p->group ? s->p->group : s->p->k;
@@ -246,8 +263,8 @@ static uint64_t window_word(const struct fill_window *w, uint64_t word)
     return out;
 }
 
-/* Random codes of the column's window; with two or more bits the low one alternates along k, so that neighbours differ.
- * P, O, C, R and W leave it free: every code at every place. */
+/* Random codes of the column's window; with two or more bits the low one alternates along k, so
+ * that neighbours differ. P, O, C, R and W leave it free: every code at every place. */
 static void random_column(const struct fill_plan *s, int64_t col, uint8_t *out)
 {
     static const uint64_t every = 0x0101010101010101u;
@@ -281,33 +298,89 @@ static void dense_column(const struct fill_plan *s, int64_t col, uint8_t *out)
         out[live] = out[live + s->p->group] = (uint8_t)one_code(s->p);
     if (s->f.kind == REF_FILL_O) /* all codes in turn at the live k */
         out[live] = (uint8_t)(col & ((1 << s->p->b->bits) - 1));
+    if (s->p->b->is_float && s->top_code < (1 << (s->p->b->bits - 1)) - 1)
+        for (int64_t l = 0; l < s->p->k; l++)
+            out[l] = fill_held(s, out[l]);
 }
 
-/* One chunk of 8: 0 to 3 lead, with 16 random bits each that say whether a remainder is left, and its sign. */
+/* The code of -value(code) + step units, step in {-1, 0, 1}; -1 if there is none. A unit is one
+ * code step. */
+static int negated(const struct fill_plan *s, int code, int step)
+{
+    const struct dtype *b = s->p->b;
+    int half = 1 << (b->bits - 1), top = 2 * half - 1;
+
+    if (!b->is_float) {
+        int q = 2 * half - code + step; /* offset binary: -(code - half) + half */
+
+        return q >= 0 && q <= top ? q : -1;
+    }
+    if ((code & (half - 1)) == 0 && step < 0) /* below zero: the smallest negative */
+        return half | 1;
+    code ^= half;
+    if (step && code & half)
+        step = -step; /* magnitudes shrink when a negative number grows */
+    if ((code & (half - 1)) + step < 0 || (code & (half - 1)) + step > s->top_code)
+        return -1;
+    return code + step;
+}
+
+/* Codes without a counterpart take the other remainder; where that does not help either, the pair
+ * is 0 and one unit. */
+static void make_pairs(struct fill_plan *s)
+{
+    const struct dtype *b = s->p->b;
+    int zero = b->is_float ? 0 : 1 << (b->bits - 1);
+
+    for (int step = -1; step <= 1; step++)
+        for (int code = 0; code < 1 << b->bits; code++) {
+            int lead = code, other = negated(s, code, step);
+
+            if (other < 0)
+                other = negated(s, code, -step);
+            if (other < 0) {
+                lead = zero;
+                other =
+                    negated(s, zero, step) < 0 ? negated(s, zero, -step) : negated(s, zero, step);
+            }
+            s->pair[step + 1][code][0] = (uint8_t)lead;
+            s->pair[step + 1][code][1] = (uint8_t)other;
+        }
+}
+
+/* One chunk of 8: 0 to 3 lead, with 16 random bits each that say whether a remainder is left, and
+ * its sign. */
 static void paired_chunk(const struct fill_plan *s, const struct fill_window *w, int matching,
                          uint64_t codes, uint64_t remainders, uint8_t *out)
 {
     const uint32_t active = (uint32_t)(s->active * 0x1p15);
+    const int magnitude = (1 << (s->p->b->bits - 1)) - 1;
 
     for (int i = 0; i < 4; i++) {
         uint32_t r = (uint32_t)(remainders >> (16 * i)) & 0xffff;
         int step = (r & 0x7fff) < active ? (r >> 15 ? 1 : -1) : 0;
         const uint8_t *pair = s->pair[step + 1][w->code[codes >> (8 * i) & 255]];
 
+        if ((pair[1] & magnitude) < w->low) /* below the window steps are half as large */
+            pair = s->pair[1 - step][pair[0]];
         out[i] = pair[0];
         out[i ^ matching] = pair[1];
     }
 }
 
-/* An incomplete last chunk: one unit at each place, so that a dropped tail shows. */
-static void unit_tail(const struct dtype *b, uint64_t codes, uint8_t *out, int64_t count)
+/* An incomplete last chunk: the smallest weight of the window at each place, so that a dropped tail
+ * shows. */
+static void unit_tail(const struct dtype *b, const struct fill_window *w, uint64_t codes,
+                      uint8_t *out, int64_t count)
 {
-    int zero = 1 << (b->bits - 1);
+    int zero = 1 << (b->bits - 1), one = w->low ? w->low : 1;
 
     for (int64_t i = 0; i < count; i++) {
         int sign = codes >> (8 * i) & 1 ? 1 : -1;
 
-        out[i] = (uint8_t)(b->is_float ? 1 : b->bits == 1 ? 0 : zero + sign);
+        out[i] = (uint8_t)(b->is_float    ? one | (sign > 0 ? 0 : zero)
+                           : b->bits == 1 ? 0
+                                          : zero + sign);
     }
 }
 
@@ -323,7 +396,7 @@ static void paired_column(const struct fill_plan *s, int64_t col, uint8_t *out)
             paired_chunk(s, w, fill_matching(s, l / 8), codes,
                          rng_word(s->f.seed, RNG_REMAINDER, at), out + l);
         else
-            unit_tail(s->p->b, codes, out + l, s->p->k - l);
+            unit_tail(s->p->b, w, codes, out + l, s->p->k - l);
     }
 }
 
@@ -335,40 +408,53 @@ static void fill_b_column(const struct fill_plan *s, int64_t col, uint8_t *out)
         dense_column(s, col, out);
 }
 
-/* ---- everything -------------------------------------------------------------------------------------------- */
+/* ---- everything ------------------------------------------------------------------------------ */
 
 struct ref_input_sizes ref_input_sizes(const struct ref_gemm *p)
 {
-    size_t m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k;
+    size_t m = (size_t)p->m, n = (size_t)ref_columns(p), k = (size_t)p->k;
+    size_t experts = (size_t)ref_experts(p);
     size_t groups = (size_t)ref_groups(p), input_groups = (size_t)ref_input_groups(p);
     struct ref_input_sizes z = {.a = m * k, .b = n * k};
 
     z.input_scale = p->a->bits == 16 ? 0 : m * input_groups;
     z.bs = n * groups;
     if (p->scale == REF_SCALE_BLOCK)
-        z.bs = (n + (size_t)p->group_n - 1) / (size_t)p->group_n * groups;
+        z.bs = experts * (size_t)((p->n + p->group_n - 1) / p->group_n) * groups;
     if (p->scale == REF_SCALE_TENSOR)
-        z.bs = 1;
+        z.bs = experts;
     z.zero = p->zero == REF_ZERO_NONE ? 0 : n * groups;
-    z.scale_2 = p->scale_2 == REF_SCALE_2_NONE ? 0 : p->scale_2 == REF_SCALE_2_TENSOR ? 1 : n;
+    z.scale_2 = p->scale_2 == REF_SCALE_2_NONE ? 0 : p->scale_2 == REF_SCALE_2_TENSOR ? experts : n;
     z.bias = p->has_bias ? n : 0;
     return z;
 }
 
-const char *ref_fill(const struct ref_fill_spec *f, const struct ref_gemm *p,
-                     const struct ref_inputs *out)
+static const char *refuses(const struct ref_fill_spec *f, const struct ref_gemm *p)
 {
-    struct fill_plan s;
-
+    if (f->kind == REF_FILL_W && p->f16_accum)
+        return "fill W needs accumulators of more than 16 bits: its sums are beyond f16";
     if (f->kind == REF_FILL_C &&
         (p->a->bits != 16 || p->scale != REF_SCALE_GROUP || p->bs->bits != 16 ||
          p->k < 2 * p->group || p->zero != REF_ZERO_NONE || one_code(p) == 0))
         return "fill C needs 16-bit activations and scales, two groups, no zero points and a "
                "weight of 1";
+    return NULL;
+}
+
+const char *ref_fill(const struct ref_fill_spec *f, const struct ref_gemm *p,
+                     const struct ref_inputs *out)
+{
+    const char *why = refuses(f, p);
+    struct fill_plan s;
+
+    if (why)
+        return why;
     fill_plan_init(&s, f, p);
+    if (fill_is_paired(&s))
+        make_pairs(&s);
     for (int64_t i = 0; out->a && i < p->m; i++)
         fill_a_row(&s, i, out->a + i * p->k);
-    for (int64_t j = 0; out->b && j < p->n; j++)
+    for (int64_t j = 0; out->b && j < ref_columns(p); j++)
         fill_b_column(&s, j, out->b + j * p->k);
     fill_all_scales(&s, out);
     return NULL;

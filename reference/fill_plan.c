@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- windows of weight codes ------------------------------------------------------------------------ */
+/* ---- windows of weight codes ----------------------------------------------------------------- */
 
 static bool is_wide(const struct dtype *b)
 {
@@ -23,45 +23,63 @@ static uint8_t window_code(const struct dtype *b, int first, int binades, int by
                      mask);
 }
 
+static int top_held(const struct ref_gemm *p)
+{
+    int code = (1 << (p->b->bits - 1)) - 1;
+
+    while (p->b->is_float && p->a->is_float && code > 0 &&
+           dtype_decode(p->b, (uint32_t)code) > dtype_max(p->a))
+        code--;
+    return code;
+}
+
 static double value_of(const struct ref_gemm *p, uint32_t code)
 {
     return p->b->is_float ? dtype_decode(p->b, code) : (double)code - ldexp(1.0, p->b->bits - 1);
 }
 
-/* W draws from one sign only: positive, or negative where a format has nothing positive (uint1 is -1 or 0). */
+/* W draws from one sign only: positive, or negative where a format has nothing positive (uint1 is
+ * -1 or 0). */
 static void one_sign(const struct ref_gemm *p, struct fill_window *w)
 {
     double want = p->b->bits == 1 ? -1.0 : 1.0;
     uint8_t last = 0;
+    bool found = false;
 
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < 256; i++)
-            if (value_of(p, w->code[i]) * want > 0.0)
+            if (value_of(p, w->code[i]) * want > 0.0) {
                 last = w->code[i];
-            else if (last)
+                found = true;
+            } else if (found) {
                 w->code[i] = last;
+            }
 }
 
 static void measure(const struct fill_plan *s, struct fill_window *w)
 {
     const struct ref_gemm *p = s->p;
     bool shifts = p->zero != REF_ZERO_NONE && !fill_is_paired(s) && p->b->bits > 1;
-    double spread = !shifts ? 1.0 : s->f.kind == REF_FILL_W ? 2.0 : sqrt(2.0);
+    bool wide = s->f.kind == REF_FILL_W;
+    double half = ldexp(1.0, p->b->bits - 1);
     double sum = 0.0, top = 0.0;
 
     for (int i = 0; i < 256; i++) {
         double v = fabs(value_of(p, w->code[i]));
 
-        sum += s->f.kind == REF_FILL_W ? v : v * v;
+        sum += wide ? v : v * v;
         top = fmax(top, v);
     }
-    w->size = spread * (s->f.kind == REF_FILL_W ? sum / 256 : sqrt(sum / 256));
-    w->size = fmax(w->size, 0x1p-40);
-    w->top = ilogb(fmax(top, 0x1p-40)) + 1;
+    w->size = wide ? sum / 256 : sqrt(sum / 256);
+    if (shifts) /* by half - z: of W at most half, of the others as widely as codes */
+        w->size = wide ? w->size + half : sqrt(2.0) * w->size;
+    w->size = fmax(w->size, 0x1p-140);
+    w->top = ilogb(fmax(top, 0x1p-140)) + 1;
 }
 
-/* Exponent fields [lo, hi] at which windows may start. f16 outputs hold only so many binades; S looks at the smallest weights where
- * a scale can still be subnormal beside them, and R at the middle. */
+/* Exponent fields [lo, hi] at which windows may start. f16 outputs hold only so many binades; S
+ * looks at the smallest weights where a scale can still be subnormal beside them, and R at the
+ * middle. */
 static void window_starts(const struct fill_plan *s, int binades, int *lo, int *hi)
 {
     const struct dtype *b = s->p->b;
@@ -72,14 +90,15 @@ static void window_starts(const struct fill_plan *s, int binades, int *lo, int *
     if (s->f.kind == REF_FILL_R) {
         *lo = *hi = b->bias > 3 ? b->bias - 3 : 0;
     } else if (s->f.kind == REF_FILL_S) {
-        *lo = *hi = b->exp_bits <= 5 ? 0 : b->bias;
+        *lo = *hi = b->exp_bits <= 5 && s->p->c->exp_bits == 8 ? 0 : b->bias;
     } else if (s->p->c->exp_bits == 5) {
         *lo = b->bias > 7 ? b->bias - 6 : 0;
         *hi = b->bias + 6 < last ? b->bias + 6 : last;
     }
 }
 
-/* Without mantissa bits the low bit of a code, which alternates along k, belongs to the exponent: windows are then pairs of binades. */
+/* Without mantissa bits the low bit of a code, which alternates along k, belongs to the exponent:
+ * windows are then pairs of binades. */
 static void make_windows(struct fill_plan *s)
 {
     const struct dtype *b = s->p->b;
@@ -100,17 +119,18 @@ static void make_windows(struct fill_plan *s)
         if (!b->man_bits)
             first -= first % 2;
         for (int r = 0; r < 256; r++)
-            w->code[r] = window_code(b, first, binades, r);
+            w->code[r] = fill_held(s, window_code(b, first, binades, r));
         w->unit = b->is_float ? (is_wide(b) && first > 1 ? first : 1) - b->bias - b->man_bits : 0;
         if (b->exp_bits == 0)
             w->unit = 0; /* magnitudes are whole */
+        w->low = is_wide(b) && first > 1 ? first << b->man_bits : 0;
         if (s->f.kind == REF_FILL_W)
             one_sign(s->p, w);
         measure(s, w);
     }
 }
 
-/* ---- factors ------------------------------------------------------------------------------------------ */
+/* ---- factors --------------------------------------------------------------------------------- */
 
 static void set_alphas(struct fill_plan *s, const int *even, int count)
 {
@@ -139,28 +159,34 @@ static double max_abs(const int *x, int n)
     return top;
 }
 
-/* What ref_exact_p will find: K times the largest activation times the mean |weight|, all in units. Factors of 2 are mixed into group scales
- * (1.5 on average), 2 and 3 into input group scales, and floating zero points halve the unit. */
+static bool is_grouped(const struct ref_gemm *p)
+{
+    return p->scale == REF_SCALE_GROUP || p->scale == REF_SCALE_BLOCK;
+}
+
+/* What ref_exact_p will find: K times the largest activation times the mean |weight|, all in units.
+ * Of W the largest scale counts. In the others factors of 2 are mixed into group scales (1.5 on
+ * average), 2 and 3 into input group scales, and floating zero points halve the unit. Integer
+ * scales are at most 1024, but int32 holds 2^31: 768 of 2^31 is 6 of 2^24. */
 static double expected_p(const struct fill_plan *s)
 {
     const struct ref_gemm *p = s->p;
-    bool wide = s->f.kind == REF_FILL_W;
     double worst = 0.0;
 
     for (int i = 0; i < s->windows; i++)
         worst = fmax(worst, ldexp(s->window[i].size, -s->window[i].unit));
-    return (double)p->k * worst *
-           fmax(max_abs(s->alpha[0], s->alphas), max_abs(s->alpha[1], s->alphas)) *
-           mean_abs(s->sigma, s->sigmas) *
-           (p->scale == REF_SCALE_GROUP || p->scale == REF_SCALE_BLOCK ? 1.5 : 1.0) *
-           (p->input_group && !wide ? 3.0 : 1.0) * (p->zero == REF_ZERO_FLOAT && !wide ? 2.0 : 1.0);
+    worst *= (double)p->k * fmax(max_abs(s->alpha[0], s->alphas), max_abs(s->alpha[1], s->alphas));
+    if (p->int_scale)
+        return worst * 6.0;
+    if (s->f.kind == REF_FILL_W)
+        return worst * s->sigma[0];
+    worst *= mean_abs(s->sigma, s->sigmas) * (is_grouped(p) ? 1.5 : 1.0);
+    return worst * (p->input_group ? 3.0 : 1.0) * (p->zero == REF_ZERO_FLOAT ? 2.0 : 1.0);
 }
 
 static bool scale_takes_odd(const struct ref_gemm *p)
 {
-    bool grouped = p->scale == REF_SCALE_GROUP || p->scale == REF_SCALE_BLOCK;
-
-    return grouped && p->bs->man_bits >= 2;
+    return is_grouped(p) && p->bs->man_bits >= 2;
 }
 
 static void choose_dense(struct fill_plan *s)
@@ -197,22 +223,23 @@ static void set_wide(struct fill_plan *s, int top)
     }
 }
 
-/* The largest whose sum of products stays below 2^24 with a margin; scales of 5 and 7 where that alone stays far below. */
+/* The largest whose sum of products stays below 2^24 with a margin; scales of 5 and 7 where that
+ * alone stays far below. */
 static void choose_wide(struct fill_plan *s)
 {
     int most = largest_whole(s->p->a);
 
-    s->sigma[0] = 7;
+    s->sigma[0] = 1;
     s->sigma[1] = 5;
     s->sigmas = 1;
     set_wide(s, most);
-    if (scale_takes_odd(s->p) && expected_p(s) < 0x1p21)
+    if (scale_takes_odd(s->p) && expected_p(s) < 0x1p21) {
+        s->sigma[0] = 7;
         s->sigmas = 2;
-    else
-        s->sigma[0] = 1;
+    }
     for (int top = most; top >= 2; top = top * 7 / 8) {
         set_wide(s, top);
-        if (expected_p(s) * 1.1 < 0x1p24)
+        if (expected_p(s) * 1.15 < 0x1p24)
             return;
     }
 }
@@ -237,9 +264,10 @@ static void choose_paired(struct fill_plan *s)
     s->active = fmin(s->active, 0.75);
 }
 
-/* ---- exponents ------------------------------------------------------------------------------------------ */
+/* ---- exponents ------------------------------------------------------------------------------- */
 
-/* A scale is sigma 2^f with sigma up to 7 and two more binades of jitter: f must leave room for them. */
+/* A scale is sigma 2^f with sigma up to 7 and two more binades of jitter: f must leave room for
+ * them. */
 static void scale_range(struct fill_plan *s)
 {
     const struct ref_gemm *p = s->p;
@@ -272,8 +300,9 @@ static int column_jitter(const struct fill_plan *s, int64_t col)
     return sweep ? (int)(r % 121) - 60 : (int)(r % 6);
 }
 
-/* Typical activation of fill R, in the units of random_row: root mean square; of positive ones the sums grow with K, not with its
- * root (weights of one column need not have mean 0), of which half is taken. */
+/* Typical activation of fill R, in the units of random_row: root mean square; of positive ones the
+ * sums grow with K, not with its root (weights of one column need not have mean 0), of which half
+ * is taken. */
 static double random_size(const struct fill_plan *s)
 {
     double k = (double)s->p->k, size = fill_random_scale(s->p->a);
@@ -323,20 +352,26 @@ static int clamp(int x, int lo, int hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-/* S: one unit in the last place of the smallest scales. What holds the product of weight and scale must still see it: the operand,
- * or f32, whose unit is 2^-149. f16 activations can not bring a subnormal f32 scale back: there the activations are subnormal. */
+/* S: f16 activations cannot bring a subnormal f32 scale back: there they are subnormal instead. */
 static bool tiny_activations(const struct fill_plan *s)
 {
     return s->f.kind == REF_FILL_S && s->p->bs->bits == 32 && s->p->a->exp_bits == 5 &&
            s->p->a->bits == 16;
 }
 
+/* S: one unit in the last place of the smallest scales. What holds the product of weight and scale
+ * must still see it: the operand, or f32, whose unit is 2^-149. */
 static int tiny_scale(const struct fill_plan *s, const struct fill_window *w)
 {
     const struct ref_gemm *p = s->p;
     bool on_operand = p->scale == REF_SCALE_GROUP && !ref_scales_on_c(p) && p->a->bits == 16;
     int e = dtype_min_exponent(p->bs) - p->bs->man_bits, low = -149;
 
+    if (p->bs->bits ==
+        32) /* up to 8 units of 2^-130: subnormal, and large enough to be brought back */
+        e = -130;
+    if (p->f16_accum) /* all factors are f16 */
+        e = e > -24 ? e : -24;
     if (on_operand)
         low = dtype_min_exponent(p->a) - p->a->man_bits;
     if (scales_after(p) && p->scale == REF_SCALE_CHANNEL)
@@ -356,12 +391,13 @@ int fill_scale_exponent(const struct fill_plan *s, int64_t col)
     if (s->f.kind == REF_FILL_S && !tiny_activations(s))
         return tiny_scale(s, w);
     if (s->p->scale == REF_SCALE_TENSOR)
-        return tiny_activations(s) ? want - s->row_exponent : 0;
+        return tiny_activations(s) ? clamp(want - s->row_exponent, -90, s->p->f16_accum ? 11 : 90)
+                                   : 0;
     if (scales_after(s->p) || tiny_activations(s))
         want -= s->row_exponent;
     else if (s->p->scale == REF_SCALE_GROUP && !ref_scales_on_c(s->p) && s->p->a->exp_bits == 5) {
-        lo = clamp(-14 - w->unit, lo, hi); /* the operand stays normal in f16 */
-        hi = clamp(15 - w->top - 4, lo, hi);
+        hi = clamp(15 - w->top - 4, lo, hi); /* the operand stays finite in f16, */
+        lo = clamp(-14 - w->unit, lo, hi);   /* and normal where its window is narrow enough */
     }
     return clamp(want, lo, hi);
 }
@@ -381,14 +417,17 @@ static int tiny_row_exponent(const struct fill_plan *s)
 
     if (tiny_activations(s))
         return -24;
-    if (s->p->a->bits == 16 && s->p->a->exp_bits == 5)
+    if (s->p->f16_accum || (s->p->a->bits == 16 && s->p->a->exp_bits == 5))
         most = 8;
     if (scales_after(s->p) && s->p->scale == REF_SCALE_CHANNEL)
         e = clamp(e, -100, (s->p->c->exp_bits == 5 ? 12 : 100) - size);
+    if (s->p->scale == REF_SCALE_TENSOR && s->p->input_group)
+        e = clamp(e, -100, 120 - size); /* sums carry the input scales before they meet this one */
     return clamp(e, -100, most);
 }
 
-/* Activations (or input scales) take what the weight scales leave, so that f16 results neither overflow nor vanish. */
+/* Activations (or input scales) take what the weight scales leave, so that f16 results neither
+ * overflow nor vanish. */
 static void choose_row_exponent(struct fill_plan *s)
 {
     double top = -1e9;
@@ -411,48 +450,6 @@ static void choose_row_exponent(struct fill_plan *s)
         s->row_exponent = 0;
 }
 
-/* The code of -value(code) + step units, step in {-1, 0, 1}; -1 if there is none. A unit is one code step. */
-static int negated(const struct dtype *b, int code, int step)
-{
-    int half = 1 << (b->bits - 1), top = 2 * half - 1;
-
-    if (!b->is_float) {
-        int q = 2 * half - code + step; /* offset binary: -(code - half) + half */
-
-        return q >= 0 && q <= top ? q : -1;
-    }
-    if ((code & (half - 1)) == 0 && step < 0) /* below zero: the smallest negative */
-        return half | 1;
-    code ^= half;
-    if (step && code & half)
-        step = -step; /* magnitudes shrink when a negative number grows */
-    if ((code & (half - 1)) + step < 0 || (code & (half - 1)) + step > half - 1)
-        return -1;
-    return code + step;
-}
-
-/* Codes without a counterpart take the other remainder; where that does not help either, the pair is 0 and one unit. */
-static void make_pairs(struct fill_plan *s)
-{
-    const struct dtype *b = s->p->b;
-    int zero = b->is_float ? 0 : 1 << (b->bits - 1);
-
-    for (int step = -1; step <= 1; step++)
-        for (int code = 0; code < 1 << b->bits; code++) {
-            int lead = code, other = negated(b, code, step);
-
-            if (other < 0)
-                other = negated(b, code, -step);
-            if (other < 0) {
-                lead = zero;
-                other =
-                    negated(b, zero, step) < 0 ? negated(b, zero, -step) : negated(b, zero, step);
-            }
-            s->pair[step + 1][code][0] = (uint8_t)lead;
-            s->pair[step + 1][code][1] = (uint8_t)other;
-        }
-}
-
 void fill_plan_init(struct fill_plan *s, const struct ref_fill_spec *f, const struct ref_gemm *p)
 {
     memset(s, 0, sizeof *s);
@@ -464,6 +461,7 @@ void fill_plan_init(struct fill_plan *s, const struct ref_fill_spec *f, const st
     s->b_stride = rng_stride(p->k);
     s->repeats = ((int64_t)1 << p->b->bits) / (p->group ? p->group : p->k);
     s->repeats = s->repeats > 1 ? s->repeats : 1;
+    s->top_code = top_held(p);
     make_windows(s);
     scale_range(s);
     if (f->kind == REF_FILL_W)
@@ -472,18 +470,18 @@ void fill_plan_init(struct fill_plan *s, const struct ref_fill_spec *f, const st
         choose_paired(s);
     else
         choose_dense(s);
-    if (fill_is_paired(s))
-        make_pairs(s);
     choose_row_exponent(s);
 }
 
-/* Never k ^ (power of two), so that no layout swap maps a pair to itself, and never a direct neighbour. */
+/* Never k ^ (power of two), so that no layout swap maps a pair to itself, and never a direct
+ * neighbour. */
 int fill_matching(const struct fill_plan *s, int64_t chunk)
 {
     return rng_word(s->f.seed, RNG_PAIR, (uint64_t)chunk) & 1 ? 5 : 6;
 }
 
-/* Nothing, exactly half, half less and more one unit of the scale's significand, and the same around a whole. */
+/* Nothing, exactly half, half less and more one unit of the scale's significand, and the same
+ * around a whole. */
 double fill_fraction(const struct fill_plan *s, int64_t col)
 {
     double u = ldexp(1.0, -s->p->bs->man_bits - 1);

@@ -23,12 +23,20 @@ static double full_significand(const struct dtype *t, uint64_t r)
     return 1.0 + ldexp((double)(r >> 8 & ((1u << bits) - 1)), -bits);
 }
 
-/* Every code in turn, without NaN and infinity where a single one would hide its whole column: those are fill X's. */
+/* Every code in turn, without NaN and infinity where a single one would hide its whole column:
+ * those are fill X's. */
 static uint32_t code_in_turn(const struct dtype *t, uint64_t index)
 {
     uint32_t code = (uint32_t)(index & (t->bits >= 32 ? 0xffffffffu : (1u << t->bits) - 1));
 
     return isfinite(t->bits == 32 ? 1.0 : dtype_decode(t, code)) ? code : encode_scale(t, 1.0);
+}
+
+/* Fused scales: codes above 250 make weights that f32 cannot hold (6 2^128), which no contract
+ * defines. */
+static uint32_t fused_code(uint64_t index)
+{
+    return (index & 255) <= 250 ? (uint32_t)(index & 255) : 127;
 }
 
 /* Scale number `index`, first output column `col` that it serves. */
@@ -40,7 +48,7 @@ static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int
     double sign = t->is_signed && r & 1 ? -1.0 : 1.0, x = 1.0;
 
     if (s->f.all_scales && s->p->fused_e8m0 && s->groups == 2) /* all pairs within a row */
-        return code_in_turn(t, index & 1 ? (uint64_t)col : (uint64_t)col >> 8);
+        return fused_code(index & 1 ? (uint64_t)col : (uint64_t)col >> 8);
     if (s->f.all_scales && t->bits <= 16)
         return code_in_turn(t, fill_turn(s, index));
     switch (s->f.kind) {
@@ -59,8 +67,10 @@ static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int
     case REF_FILL_S:
         x = ldexp((double)(1 + (r >> 4) % 8), f);
         break;
+    case REF_FILL_W: /* few groups may all have the largest: no further factor */
+        x = ldexp(s->sigma[(r >> 4) % (uint64_t)s->sigmas], f);
+        break;
     case REF_FILL_E1:
-    case REF_FILL_W:
     case REF_FILL_X:
         x = ldexp(s->sigma[(r >> 4) % (uint64_t)s->sigmas], f + (int)(r >> 8 & 1));
         break;
@@ -72,25 +82,34 @@ static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int
     return encode_scale(t, sign * x);
 }
 
+/* The first column of a block; blocks are numbered through all experts and do not reach across
+ * them. */
+static int64_t block_begin(const struct ref_gemm *p, int64_t block)
+{
+    int64_t blocks = (p->n + p->group_n - 1) / p->group_n;
+
+    return block / blocks * p->n + block % blocks * p->group_n;
+}
+
 static void fill_weight_scales(const struct fill_plan *s, uint32_t *out)
 {
     size_t count = ref_input_sizes(s->p).bs;
 
     for (size_t i = 0; i < count; i++) {
-        int64_t col = s->p->scale == REF_SCALE_TENSOR ? 0 : (int64_t)i / s->groups;
+        int64_t col = (int64_t)i / s->groups;
 
         if (s->p->scale == REF_SCALE_BLOCK)
-            col *= s->p->group_n;
+            col = block_begin(s->p, col);
         out[i] = weight_scale_code(s, i, col);
         if (s->f.kind != REF_FILL_X || ref_scales_on_c(s->p) || s->p->int_scale)
-            continue; /* an infinite factor on accumulators: the outcome depends on where they are flushed */
+            continue; /* on accumulators: the outcome depends on where they are flushed */
         if (s->p->bs->top == DTYPE_TOP_INF_NAN && rng_word(s->f.seed, RNG_SPECIAL, i) % 61 == 0)
             out[i] = dtype_encode(s->p->bs, HUGE_VAL, DTYPE_TO_TOP);
     }
 }
 
-/* Whole zero points: E2's cancel, so the weights stay symmetric; W's leave all weights the sign they have (codes above the middle, or,
- * of uint1, below). */
+/* Whole zero points: E2's cancel, so the weights stay symmetric; W's leave all weights the sign
+ * they have (codes above the middle, or, of uint1, below). */
 static uint32_t whole_zero_point(const struct fill_plan *s, uint64_t r)
 {
     uint32_t half = 1u << (s->p->b->bits - 1);
@@ -122,7 +141,8 @@ static void fill_zero_points(const struct fill_plan *s, uint16_t *out)
     }
 }
 
-/* One a row: any f32 (the rounding it causes is defined); one a group: short, since it multiplies exact accumulators. */
+/* One a row: any f32 (the rounding it causes is defined); one a group: short, since it multiplies
+ * exact accumulators. */
 static void fill_input_scales(const struct fill_plan *s, float *out)
 {
     size_t count = ref_input_sizes(s->p).input_scale;
@@ -183,15 +203,18 @@ static void fill_bias(const struct fill_plan *s, uint16_t *out)
     }
 }
 
-/* A lone tensor scale has no column to follow: a plain f32. */
+/* Tensor scales, one an expert, have no column to follow: a plain f32; of E2 a power of two that
+ * tells even experts from odd ones. */
 static void fill_tensor_scale(const struct fill_plan *s, uint32_t *out)
 {
-    uint64_t r = rng_word(s->f.seed, RNG_BS, 0);
-    double x = fill_is_paired(s) ? 0.5 : full_significand(s->p->bs, r);
+    for (int64_t e = 0; e < ref_experts(s->p); e++) {
+        uint64_t r = rng_word(s->f.seed, RNG_BS, (uint64_t)e);
+        double x = fill_is_paired(s) ? (e % 2 ? 1.0 : 0.5) : full_significand(s->p->bs, r);
 
-    if (s->f.kind == REF_FILL_S)
-        x = (double)(1 + (r >> 4) % 8);
-    out[0] = encode_scale(s->p->bs, ldexp(x, fill_scale_exponent(s, 0)));
+        if (s->f.kind == REF_FILL_S)
+            x = (double)(1 + (r >> 4) % 8);
+        out[e] = encode_scale(s->p->bs, ldexp(x, fill_scale_exponent(s, 0)));
+    }
 }
 
 void fill_all_scales(const struct fill_plan *s, const struct ref_inputs *out)

@@ -19,6 +19,14 @@ static double decode_scale(const struct dtype *t, uint32_t code)
     return t->bits == 32 ? (double)f32_of_bits(code) : dtype_decode(t, code);
 }
 
+/* Row of block scales that serves a column: blocks do not reach across experts. */
+static int64_t block_row(const struct ref_gemm *p, int64_t col)
+{
+    int64_t blocks = (p->n + p->group_n - 1) / p->group_n;
+
+    return col / p->n * blocks + col % p->n / p->group_n;
+}
+
 /* The weight scale of (col, l) as stored, an exact value. */
 static double weight_scale(const struct ref_gemm *p, int64_t col, int64_t l)
 {
@@ -31,9 +39,9 @@ static double weight_scale(const struct ref_gemm *p, int64_t col, int64_t l)
     case REF_SCALE_GROUP:
         return decode_scale(p->bs, p->bs_codes[col * groups + g]);
     case REF_SCALE_BLOCK:
-        return decode_scale(p->bs, p->bs_codes[col / p->group_n * groups + g]);
+        return decode_scale(p->bs, p->bs_codes[block_row(p, col) * groups + g]);
     case REF_SCALE_TENSOR:
-        return decode_scale(p->bs, p->bs_codes[0]);
+        return decode_scale(p->bs, p->bs_codes[col / p->n]);
     }
     return (double)NAN;
 }
@@ -53,7 +61,7 @@ void ref_operand_a(const struct ref_gemm *p, float *a_out)
         a_out[i] = table[p->a_codes[i] & 0xff];
 }
 
-/* ---- fused e8m0 (semantics.md section 8) ---------------------------------------------------------- */
+/* ---- fused e8m0 (semantics.md section 8) ----------------------------------------------------- */
 
 /* Over n scale codes: the smallest that is kept. Groups below it are requantized. */
 static int fused_base(const struct ref_gemm *p, const uint32_t *codes, size_t n)
@@ -70,14 +78,14 @@ static int fused_base(const struct ref_gemm *p, const uint32_t *codes, size_t n)
     return hi - range;
 }
 
-/* The base that holds for a column: its own with channel weight_scale_2, else the tensor's. */
+/* The base that holds for a column: its own with channel weight_scale_2, else its expert's. */
 static int fused_base_of(const struct ref_gemm *p, int64_t col)
 {
     int64_t groups = ref_groups(p);
 
     if (p->scale_2 == REF_SCALE_2_CHANNEL)
         return fused_base(p, p->bs_codes + col * groups, (size_t)groups);
-    return fused_base(p, p->bs_codes, (size_t)(p->n * groups));
+    return fused_base(p, p->bs_codes + col / p->n * p->n * groups, (size_t)(p->n * groups));
 }
 
 /* |x| 2^-delta to the nearest e2m1 magnitude, ties away from zero; the sign is kept. */
@@ -120,7 +128,7 @@ static void fused_row(const struct ref_gemm *p, int base, int64_t col, float *w)
     }
 }
 
-/* ---- all other weights ----------------------------------------------------------------------------- */
+/* ---- all other weights ----------------------------------------------------------------------- */
 
 /* Offset binary: q - 2^(B-1) unless zero points say otherwise; floats by their row. */
 static void value_table(const struct ref_gemm *p, float table[256])
@@ -156,9 +164,10 @@ static bool scales_operand(const struct ref_gemm *p)
     return p->scale == REF_SCALE_GROUP && !ref_scales_on_c(p) && !p->fused_e8m0;
 }
 
-/* n values v of weights (before zero point and scale) of column col, all in the group of l, to operands. In f32 each step is exact before its
- * rounding: codes have at most 8 significant bits (11 after a floating zero point) and scales 11, and a product that f32 cannot hold (below
- * 2^-149) has too few bits to sit beside a rounding boundary of a. */
+/* n values v of weights (before zero point and scale) of column col, all in the group of l, to
+ * operands. In f32 each step is exact before its rounding: codes have at most 8 significant bits
+ * (11 after a floating zero point) and scales 11, and a product that f32 cannot hold (below 2^-149)
+ * has too few bits to sit beside a rounding boundary of a. */
 static void to_operands(const struct ref_gemm *p, int64_t col, int64_t l, float *v, int64_t n)
 {
     int64_t at = col * ref_groups(p) + (p->group ? l / p->group : 0);
@@ -180,7 +189,8 @@ static void to_operands(const struct ref_gemm *p, int64_t col, int64_t l, float 
     }
 }
 
-/* One run of a column that shares its group. Where it is longer than the table of codes, the table is converted instead. */
+/* One run of a column that shares its group. Where it is longer than the table of codes, the table
+ * is converted instead. */
 static void operand_run(const struct ref_gemm *p, int64_t col, int64_t begin, int64_t end,
                         const float values[256], float *w)
 {
@@ -205,15 +215,19 @@ void ref_operand_w(const struct ref_gemm *p, int64_t n0, int64_t n1, float *w_ou
 {
     int64_t run = p->group ? p->group : p->k;
     bool by_row = p->scale_2 == REF_SCALE_2_CHANNEL;
-    int base = p->fused_e8m0 && !by_row ? fused_base_of(p, 0) : 0;
+    int64_t expert = -1; /* of which `base` is */
+    int base = 0;
     float values[256];
 
     value_table(p, values);
     for (int64_t j = n0; j < n1; j++) {
         float *w = w_out + (j - n0) * p->k;
 
-        if (p->fused_e8m0)
-            fused_row(p, by_row ? fused_base_of(p, j) : base, j, w);
+        if (p->fused_e8m0) {
+            base = by_row || j / p->n != expert ? fused_base_of(p, j) : base;
+            expert = j / p->n;
+            fused_row(p, base, j, w);
+        }
         for (int64_t l = 0; !p->fused_e8m0 && l < p->k; l += run)
             operand_run(p, j, l, l + run < p->k ? l + run : p->k, values, w);
     }
@@ -226,7 +240,7 @@ double ref_weight(const struct ref_gemm *p, int64_t col, int64_t l, uint32_t cod
     if (p->fused_e8m0) {
         int64_t at = col * ref_groups(p) + l / p->group;
 
-        return fused_value(p, fused_base_of(p, col), (int)p->bs_codes[at], code);
+        return (double)(float)fused_value(p, fused_base_of(p, col), (int)p->bs_codes[at], code);
     }
     value_table(p, values);
     w = values[code & 0xff];
@@ -234,7 +248,7 @@ double ref_weight(const struct ref_gemm *p, int64_t col, int64_t l, uint32_t cod
     return (double)w;
 }
 
-/* ---- scales on accumulators ------------------------------------------------------------------------ */
+/* ---- scales on accumulators ------------------------------------------------------------------ */
 
 double ref_flush_factor(const struct ref_gemm *p, int64_t row, int64_t col, int64_t l)
 {
@@ -254,7 +268,7 @@ double ref_flush_factor(const struct ref_gemm *p, int64_t row, int64_t col, int6
 
 void ref_int_scales(const struct ref_gemm *p, int32_t *s_int, float *factor)
 {
-    size_t n = (size_t)(p->n * ref_groups(p));
+    size_t n = (size_t)(ref_columns(p) * ref_groups(p));
     float top = 0.0f;
 
     for (size_t i = 0; i < n; i++) {
@@ -271,30 +285,35 @@ void ref_int_scales(const struct ref_gemm *p, int32_t *s_int, float *factor)
     }
 }
 
-/* ---- epilogue (semantics.md section 5) -------------------------------------------------------------- */
+/* ---- epilogue (semantics.md section 5) ------------------------------------------------------- */
 
 void ref_epilogue_init(const struct ref_gemm *p, float int_factor, struct ref_epilogue *e)
 {
-    *e = (struct ref_epilogue){.p = p, .tensor = 1.0f};
+    *e = (struct ref_epilogue){.p = p, .int_factor = p->int_scale ? int_factor : 1.0f};
     e->has_token = p->a->bits <= 8 && p->input_group == 0 && p->input_scale;
-    if (p->scale == REF_SCALE_TENSOR)
-        e->tensor = f32_of_bits(p->bs_codes[0]);
-    else if (p->scale_2 == REF_SCALE_2_TENSOR)
-        e->tensor = f32_of_bits(p->scale_2_codes[0]);
-    e->has_tensor = p->scale == REF_SCALE_TENSOR || p->scale_2 == REF_SCALE_2_TENSOR;
-    if (p->int_scale) {
-        e->tensor = e->has_tensor ? e->tensor * int_factor : int_factor;
-        e->has_tensor = true;
-    }
+    e->has_tensor =
+        p->scale == REF_SCALE_TENSOR || p->scale_2 == REF_SCALE_2_TENSOR || p->int_scale;
     e->has_channel = p->scale == REF_SCALE_CHANNEL || p->scale_2 == REF_SCALE_2_CHANNEL;
 }
 
+/* t of section 5: of the column's expert. */
+static float tensor_factor(const struct ref_epilogue *e, int64_t col)
+{
+    const struct ref_gemm *p = e->p;
+
+    if (p->scale == REF_SCALE_TENSOR)
+        return f32_of_bits(p->bs_codes[col / p->n]);
+    if (p->scale_2 == REF_SCALE_2_TENSOR)
+        return f32_of_bits(p->scale_2_codes[col / p->n]) * e->int_factor;
+    return e->int_factor;
+}
+
 /* The f32 (or f16) factor of step 1 for one row. */
-static double row_factor(const struct ref_epilogue *e, int64_t row)
+static double row_factor(const struct ref_epilogue *e, int64_t row, int64_t col)
 {
     const struct ref_gemm *p = e->p;
     double as = e->has_token ? (double)p->input_scale[row] : 1.0;
-    double t = e->has_tensor ? (double)e->tensor : 1.0;
+    double t = e->has_tensor ? (double)tensor_factor(e, col) : 1.0;
 
     if (p->f16_accum) {
         const struct dtype *f16 = dtype_find("f16");
@@ -323,12 +342,12 @@ double ref_epilogue_one(const struct ref_epilogue *e, int64_t row, int64_t col, 
 
     if (p->f16_accum) {
         h = round_to(p->c, x);
-        h = has_factor ? round_to(p->c, h * row_factor(e, row)) : h;
+        h = has_factor ? round_to(p->c, h * row_factor(e, row, col)) : h;
         h = e->has_channel ? round_to(p->c, h * s) : h;
         return has_bias ? round_fma(p->c, h, 1.0, bias) : h;
     }
     x = (double)(float)x;
-    h = round_to(p->c, has_factor ? (double)(float)(x * row_factor(e, row)) : x);
+    h = round_to(p->c, has_factor ? (double)(float)(x * row_factor(e, row, col)) : x);
     if (e->has_channel && has_bias)
         return round_fma(p->c, h, s, bias);
     if (e->has_channel)
@@ -365,7 +384,7 @@ void ref_epilogue_rows(const struct ref_epilogue *e, int64_t row0, int64_t row1,
     for (int64_t i = row0; i < row1; i++) {
         const double *xi = x + (i - row0) * n;
         uint16_t *out = codes + (i - row0) * n;
-        double f = row_factor(e, i);
+        double f = row_factor(e, i, cols ? cols[0] : 0);
 
         if (!plain) {
             for (int64_t j = 0; j < n; j++)

@@ -1,7 +1,11 @@
-/* gemm.h - one quantized product as the oracle sees it: codes in, exact accumulators and expected codes out.
+/* gemm.h - one quantized product as the oracle sees it: codes in, exact accumulators and expected
+ * codes out.
  *
- * struct ref_gemm describes operands and semantics (docs/semantics.md); it knows nothing of tiles, providers or padding. All
- * arrays are borrowed. The functions are pure: same input, same bits, whatever the number of threads.
+ * struct ref_gemm describes operands and semantics (docs/semantics.md); it knows nothing of tiles,
+ * providers or padding. With experts (section 10) the columns of all of them are numbered through:
+ * column j of expert e is e * n + j, in the arrays and wherever a function takes a column. All
+ * arrays are borrowed. The functions are pure: same input, same bits,
+ * whatever the number of threads.
  */
 #ifndef REFERENCE_GEMM_H
 #define REFERENCE_GEMM_H
@@ -18,7 +22,8 @@ struct ref_gemm {
     const struct dtype *a, *b, *c; /* b: a weight row of the table (every code finite) */
     const struct dtype
         *bs;         /* weight scale: f16, bf16, e4m3, e5m2, e8m0, e5m3, or f32 (block, tensor) */
-    int64_t m, n, k; /* valid sizes, at least 1 */
+    int64_t m, n, k; /* valid sizes, at least 1; n of one expert */
+    int64_t experts; /* weight matrices; 0 reads as 1 */
     enum ref_scale scale;
     enum ref_scale_2 scale_2;
     enum ref_zero zero;
@@ -29,15 +34,27 @@ struct ref_gemm {
     int fused_range; /* R of semantics.md section 8 */
 
     const uint16_t *a_codes; /* m x k */
-    const uint8_t *b_codes;  /* n x k */
+    const uint8_t *b_codes;  /* columns x k; columns = experts * n */
     const float
         *input_scale; /* m x ceil(k / input_group), or m x 1; NULL with 16-bit activations */
-    const uint32_t *
-        bs_codes; /* codes of bs: group n x groups; channel n; block ceil(n/group_n) x groups; tensor 1 */
-    const uint16_t *zero_codes; /* n x groups: integers, or codes of a (floating); NULL without */
-    const uint32_t *scale_2_codes; /* tensor: one f32 pattern; channel: n codes of c */
-    const uint16_t *bias_codes;    /* n codes of c */
+    const uint32_t
+        *bs_codes; /* group columns x groups; channel columns; tensor experts; block experts x
+                    * ceil(n / group_n) x groups: codes of bs */
+    const uint16_t
+        *zero_codes; /* columns x groups: integers, or codes of a (floating); NULL without */
+    const uint32_t
+        *scale_2_codes;         /* tensor: an f32 pattern an expert; channel: columns codes of c */
+    const uint16_t *bias_codes; /* columns codes of c */
 };
+
+static inline int64_t ref_experts(const struct ref_gemm *p)
+{
+    return p->experts > 1 ? p->experts : 1;
+}
+static inline int64_t ref_columns(const struct ref_gemm *p) /* of all experts */
+{
+    return ref_experts(p) * p->n;
+}
 
 /* Groups along k of weight scales and zero points: 1 when p->group is 0. */
 static inline int64_t ref_groups(const struct ref_gemm *p)
@@ -49,32 +66,37 @@ static inline int64_t ref_input_groups(const struct ref_gemm *p)
     return p->input_group ? (p->k + p->input_group - 1) / p->input_group : 1;
 }
 
-/* True when weight group scales act on accumulators instead of operands (semantics.md section 4). */
+/* True when weight group scales act on accumulators instead of operands (semantics.md section 4).
+ * */
 static inline bool ref_scales_on_c(const struct ref_gemm *p)
 {
     return p->scale == REF_SCALE_BLOCK ||
            (p->scale == REF_SCALE_GROUP && p->a->bits <= 8 && !p->fused_e8m0);
 }
 
-/* Operand values, exact in f32: a_out[i*k + l] = value of A; w_out[(j-n0)*k + l] = w(j, l) of semantics.md section 3 for
- * columns n0 <= j < n1 (fused e8m0: the true value). */
+/* Operand values, exact in f32: a_out[i*k + l] = value of A; w_out[(j-n0)*k + l] = w(j, l) of
+ * semantics.md section 3 for columns n0 <= j < n1 (fused e8m0: the true value, infinity where f32
+ * does not hold it). Bits of a code above its format's are ignored. */
 void ref_operand_a(const struct ref_gemm *p, float *a_out);
 void ref_operand_w(const struct ref_gemm *p, int64_t n0, int64_t n1, float *w_out);
 
 /* w(col, l) if the code of that weight were `code`: what a wrong code would read as. */
 double ref_weight(const struct ref_gemm *p, int64_t col, int64_t l, uint32_t code);
 
-/* The factor that flush applies: as * bs rounded RN_f32 (or RN_f16 of both with f16_accum), or the one that exists; and the
- * integer weight scale with its common factor (section 7). l is any k of the flush interval. */
+/* The factor that flush applies: as * bs rounded RN_f32 (or RN_f16 of both with f16_accum), or the
+ * one that exists; and the integer weight scale with its common factor (section 7; NaN counts
+ * nothing there and gives 0, and so does everything beside an infinite scale). l is any k of the
+ * flush interval. */
 double ref_flush_factor(const struct ref_gemm *p, int64_t row, int64_t col, int64_t l);
 void ref_int_scales(const struct ref_gemm *p, int32_t *s_int,
-                    float *factor); /* s_int: n x groups */
+                    float *factor); /* s_int: columns x groups; one factor for all experts */
 
-/* What the epilogue (section 5) needs of the whole problem. int_factor: from ref_int_scales with p->int_scale, else ignored. */
+/* What the epilogue (section 5) needs of the whole problem. int_factor: from ref_int_scales with
+ * p->int_scale, else ignored. */
 struct ref_epilogue {
     const struct ref_gemm *p;
     bool has_token, has_tensor, has_channel;
-    float tensor; /* t of section 5 */
+    float int_factor; /* 1 without integer scales */
 };
 void ref_epilogue_init(const struct ref_gemm *p, float int_factor, struct ref_epilogue *e);
 
@@ -82,8 +104,10 @@ void ref_epilogue_init(const struct ref_gemm *p, float int_factor, struct ref_ep
 double ref_epilogue_one(const struct ref_epilogue *e, int64_t row, int64_t col, double x,
                         bool with_bias);
 
-/* All outputs of one unsliced tile row block: x (row1-row0) x n, codes the same shape. cols[j] is the column of x's column
- * j; NULL: j itself. work: 3 n doubles. The same bits as ref_epilogue_one. */
+/* All outputs of one unsliced tile row block: x (row1-row0) x n, codes the same shape. cols[j] is
+ * the column of x's column j, all of one expert; NULL: j itself. work: 3 n doubles. The same bits
+ * as ref_epilogue_one.
+ */
 void ref_epilogue_rows(const struct ref_epilogue *e, int64_t row0, int64_t row1,
                        const int64_t *cols, int64_t n, const double *x, double *work,
                        uint16_t *codes);

@@ -42,7 +42,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* ---- chains: n values of k from l on ---------------------------------------------------------- */
+/* ---- chains: n values of k from l on --------------------------------------------------------- */
 
 /* c0 = RN_f32(c0 + RN_f32(a w)) in eight chains; each is kept in a variable of its own so that
  * it stays in a register. */
@@ -168,7 +168,7 @@ static void run_warp(const struct group *g, int slice, int64_t warp, struct chai
     }
 }
 
-/* ---- from chains to codes --------------------------------------------------------------------- */
+/* ---- from chains to codes -------------------------------------------------------------------- */
 
 static void add_warp(const struct group *g, const struct chains *from, struct chains *to)
 {
@@ -216,16 +216,17 @@ static void run_group(const struct group *g, uint16_t *codes)
         codes[i] = (uint16_t)dtype_encode(c, out[i], DTYPE_TO_TOP);
 }
 
-/* ---- setting up ------------------------------------------------------------------------------- */
+/* ---- setting up ------------------------------------------------------------------------------ */
 
-/* Fused e8m0 (semantics.md section 8): base = hi - min(hi - lo, R) over the tensor, or over the
- * column with channel scales. A group of code `base` is fed v as the bits of b in format a, v
- * 2^(bias_b - bias_a), or 2 v as an integer. */
+/* Fused e8m0 (semantics.md section 8): base = hi - min(hi - lo, R) over the expert's tensor, or
+ * over the column with channel scales. A group of code `base` is fed v as the bits of b in
+ * format a, v 2^(bias_b - bias_a), or 2 v as an integer. */
 static int fused_shift(const struct ref_gemm *p, int64_t col)
 {
     bool own = p->scale_2 == REF_SCALE_2_CHANNEL;
     int64_t groups = ref_groups(p);
-    int64_t begin = own ? col * groups : 0, end = own ? begin + groups : p->n * groups;
+    int64_t begin = (own ? col : col / p->n * p->n) * groups;
+    int64_t end = begin + (own ? 1 : p->n) * groups;
     int hi = 0, lo = 255, range;
 
     for (int64_t i = begin; i < end; i++) {

@@ -1,6 +1,7 @@
 /* target.h - compile a hot loop for several instruction sets and choose when the program starts.
  *
- * Only loops whose results do not depend on the instruction set carry the mark: no contraction (-ffp-contract=off), no reassociation. Clang
+ * Only loops whose results do not depend on the instruction set carry the mark: no contraction
+ * (-ffp-contract=off), no reassociation. Clang
  * before 15 does not know target_clones in C: there the plain loop stands.
  */
 #ifndef REFERENCE_TARGET_H

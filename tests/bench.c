@@ -1,6 +1,7 @@
 /* bench.c - the figures that the project promises, as ratios within one run: `ci/bench`.
  *
- * Each pair of times is taken alternately, REPEATS times; medians are printed. Arenas are warm: one round runs before the clock.
+ * Each pair of times is taken alternately, REPEATS times; medians are printed. Arenas are warm: one
+ * round runs before the clock.
  */
 #include "harness/core/clock.h"
 #include "harness/kernel/plan.h"
@@ -47,7 +48,7 @@ static void line(const char *what, double value, const char *unit, double aim, b
                  met ? "" : "  MISSED");
 }
 
-/* ---- the product stage against bare BLAS ------------------------------------------------------------------ */
+/* ---- the product stage against bare BLAS ---- */
 
 static void bench_product(struct arena *arena, double *dgemm_1, const char *what, bool is_double)
 {
@@ -100,7 +101,7 @@ static void bench_product(struct arena *arena, double *dgemm_1, const char *what
         *dgemm_1 = median(single);
 }
 
-/* ---- everything around the product ----------------------------------------------------------------------------- */
+/* ---- everything around the product ---- */
 
 static void int4_problem(struct ref_gemm *p)
 {
@@ -161,7 +162,7 @@ static void bench_around(struct arena *arena, double dgemm_1)
          (median(fill) + median(dequant) + median(compare)) / dgemm_1, "of dgemm", 0.2, true);
 }
 
-/* ---- codes ---------------------------------------------------------------------------------------------------------- */
+/* ---- codes ---- */
 
 static void bench_codes(struct arena *arena)
 {
@@ -200,7 +201,7 @@ static void bench_codes(struct arena *arena)
     }
 }
 
-/* ---- the CPU kernel ---------------------------------------------------------------------------------------------------- */
+/* ---- the CPU kernel ---- */
 
 static double kernel_gflops(struct arena *arena, const char *a, const char *b, const char *c,
                             bool f16_accum)
@@ -281,7 +282,7 @@ static void bench_kernel(struct arena *arena)
          kernel_gflops(arena, "f16", "uint4", "f16", true), "GF/s/core", 8.0, false);
 }
 
-/* ---- planning ---------------------------------------------------------------------------------------------------------- */
+/* ---- planning ---- */
 
 static void bench_plan(struct arena *arena)
 {

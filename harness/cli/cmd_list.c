@@ -134,8 +134,8 @@ static void list_rules(struct listing *l)
     static const char *const head[TABLE_COLUMNS] = {"rule", "what is required", "source"};
 
     add(l, head);
-    for (int i = 0; i < legal_rule_count; i++) {
-        const struct legal_rule *r = &legal_rules[i];
+    for (int i = 0; i < legal_count(); i++) {
+        const struct legal_rule *r = legal_rule(i);
         const char *cells[TABLE_COLUMNS] = {r->name, r->sentence, r->source};
 
         add(l, cells);

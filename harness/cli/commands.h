@@ -10,6 +10,7 @@ extern const struct command command_kernels;
 extern const struct command command_list;
 extern const struct command command_doctor;
 extern const struct command command_worker;
+extern const struct command command_weights;
 
 /* The plan of the suites that are o's operands, under its filter, shard and seed: the same for a
  * run and its workers. Mistakes of all suites are collected before the first failure is

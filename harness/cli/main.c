@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&command_kernels, &command_list, &command_doctor,
-                                                 &command_worker};
+static const struct command *const commands[] = {&command_kernels, &command_list, &command_weights,
+                                                 &command_doctor, &command_worker};
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 /* Address space for suites and plans; 100,000 cases take about 60 MB of it. */

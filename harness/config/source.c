@@ -138,17 +138,21 @@ enum err_code source_check(const char *name, const char *text, size_t size, stru
     return ERR_NONE;
 }
 
-const char *source_at(const struct source *s, size_t line, size_t column, size_t *left)
+const char *source_at(struct source *s, size_t line, size_t column, size_t *left)
 {
-    size_t i = line < s->line_count ? s->lines[line] : s->size;
-
-    for (; column && i < s->size; column--) {
+    if (line != s->last.line || column < s->last.column) {
+        s->last.line = line;
+        s->last.column = 0;
+        s->last.offset = line < s->line_count ? s->lines[line] : s->size;
+    }
+    while (s->last.column < column && s->last.offset < s->size) {
         uint32_t c;
 
-        i += utf8_next(s->text + i, s->size - i, &c);
+        s->last.offset += utf8_next(s->text + s->last.offset, s->size - s->last.offset, &c);
+        s->last.column++;
     }
-    *left = s->size - i;
-    return s->text + i;
+    *left = s->size - s->last.offset;
+    return s->text + s->last.offset;
 }
 
 /* Bytes read into buf, of `size` at most; -1: errno. */

@@ -21,6 +21,9 @@ struct source {
     size_t size;
     const size_t *lines; /* offset of the first byte of each line */
     size_t line_count;   /* at least 1 */
+    struct {
+        size_t line, column, offset;
+    } last; /* place that was asked for, so that a long line is walked once */
 };
 
 /* The bytes of the regular file `path`, in `arena`. Returns NULL, or why not ("No such file or
@@ -35,6 +38,6 @@ MUST_USE enum err_code source_check(const char *name, const char *text, size_t s
 
 /* The bytes from the place (line and column from 0, column in characters) to the end; "" if
  * there is no such place. *left is their number. */
-const char *source_at(const struct source *s, size_t line, size_t column, size_t *left);
+const char *source_at(struct source *s, size_t line, size_t column, size_t *left);
 
 #endif

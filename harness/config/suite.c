@@ -235,13 +235,44 @@ static void load_entry_key(struct loader *l, struct entry *e, const struct doc_n
         unknown_entry_key(l, n);
 }
 
-/* What the entry does not state: the suite's defaults, then the axis' own. */
+/* Bits (axes.h) of the families that the entry is for; none after an error. */
+static unsigned families_of(const struct entry *e)
+{
+    const struct axis_values *v = &e->axes[AX_FAMILY];
+    unsigned families = 0;
+
+    for (size_t i = 0; i < v->count; i++)
+        families |= AXIS_FAMILY_BIT(v->values[i]);
+    return families;
+}
+
+/* An axis that the entry's families do not have may not be stated; it gets a value that nothing
+ * looks at. */
+static void foreign_axis(struct loader *l, struct axis_values *v, int axis,
+                         const struct axis_values *family)
+{
+    if (v->stated)
+        BAD(l, v->at, "%s: family %s has no such axis", axes[axis].key,
+            axes[AX_FAMILY].words[family->values[0]]);
+    *v = l->fallbacks[axis];
+    if (!v->count && (v->values = ARENA_NEW(l->arena, 1, int64_t)))
+        v->count = 1;
+    if (!v->count)
+        suite_no_memory(l);
+}
+
+/* What the entry does not state: the suite's defaults, then the axis' own. The family comes
+ * first: it decides which axes there are. */
 static void complete_entry(struct loader *l, struct entry *e, const struct doc_node *map)
 {
     for (int i = 0; i < ENTRY_FIELDS; i++)
         if (entry_fields[i].required && !doc_find(map, entry_fields[i].key))
             BAD(l, e->at, "key '%s' is missing", entry_fields[i].key);
     for (int i = 0; i < AX_COUNT; i++) {
+        if (!axis_is_of_families(&axes[i], families_of(e))) {
+            foreign_axis(l, &e->axes[i], i, &e->axes[AX_FAMILY]);
+            continue;
+        }
         if (e->axes[i].stated)
             continue;
         e->axes[i] = l->defaults[i].stated ? l->defaults[i] : l->fallbacks[i];

@@ -195,8 +195,7 @@ static void take_key(struct builder *b, const yaml_event_t *ev, const char *text
 
 /* Whether the text stands in the file as it is, which an escape or a line break inside it
  * prevents. */
-static void find_verbatim(const struct builder *b, struct doc_node *n, const yaml_mark_t *m,
-                          bool marked)
+static void find_verbatim(struct builder *b, struct doc_node *n, const yaml_mark_t *m, bool marked)
 {
     size_t left, length = strlen(n->text);
     const char *raw = source_at(&b->src, m->line, m->column + marked, &left);

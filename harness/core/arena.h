@@ -1,7 +1,9 @@
 /* arena.h - memory of one lifetime: allocate by moving a pointer, free all at once.
  *
- * An arena reserves `limit` bytes of address space at birth and never more; pages are touched when used and kept when the arena
- * is reset, so a warm arena costs no page faults (first touch of 134 MB costs 66 to 117 ms). Not thread-safe.
+ * An arena reserves `limit` bytes of address space at birth and never more; pages are touched when
+ * used and kept when the arena
+ * is reset, so a warm arena costs no page faults (first touch of 134 MB costs 66 to 117 ms). Not
+ * thread-safe.
  */
 #ifndef HARNESS_CORE_ARENA_H
 #define HARNESS_CORE_ARENA_H

@@ -1,8 +1,11 @@
 /* err.h - what went wrong, as sentences with places; never a verdict.
  *
- * A run that cannot proceed (bad YAML, no memory, a lost device) has errors; a kernel that computes wrong bits has a verdict
- * (verdict.h). Errors are collected in a list, so that a user sees all mistakes of a file at once: a function that can fail
- * takes `struct errs *` last, adds one sentence for each thing that is wrong, and returns the code of the first it added.
+ * A run that cannot proceed (bad YAML, no memory, a lost device) has errors; a kernel that computes
+ * wrong bits has a verdict
+ * (verdict.h). Errors are collected in a list, so that a user sees all mistakes of a file at once:
+ * a function that can fail
+ * takes `struct errs *` last, adds one sentence for each thing that is wrong, and returns the code
+ * of the first it added.
  */
 #ifndef HARNESS_CORE_ERR_H
 #define HARNESS_CORE_ERR_H
@@ -22,7 +25,8 @@ enum err_code {
     ERR_COUNT
 };
 
-/* A place in a file the user wrote. line and column count from 1 (column in characters, not bytes); line 0 means the whole file, file
+/* A place in a file the user wrote. line and column count from 1 (column in characters, not bytes);
+ * line 0 means the whole file, file
  * NULL no file. `file` is borrowed and must outlive the list. */
 struct place {
     const char *file;
@@ -34,7 +38,8 @@ enum { ERR_TEXT = 320, ERRS_MAX = 200 };
 struct err {
     enum err_code code;
     struct place at;
-    char text[ERR_TEXT]; /* one sentence without the place, no newline, control characters escaped */
+    /* one sentence without the place, no newline, control characters escaped */
+    char text[ERR_TEXT];
 };
 
 /* At most ERRS_MAX are kept; `dropped` counts the rest. Starts as {0}; errs_free when done. */

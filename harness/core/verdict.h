@@ -1,6 +1,7 @@
 /* verdict.h - what can be said about one case, and about a run.
  *
- * DESIGN section 3. Order matters: a run's verdict is the largest of its cases', with SKIP counting as nothing: a run in which
+ * DESIGN section 3. Order matters: a run's verdict is the largest of its cases', with SKIP counting
+ * as nothing: a run in which
  * nothing passed or failed is INFRA.
  */
 #ifndef HARNESS_CORE_VERDICT_H
@@ -8,10 +9,12 @@
 
 enum verdict {
     VERDICT_PASS,
-    VERDICT_SKIP,      /* this device, build or provider version cannot run it, and the support table says so */
+    /* this device, build or provider version cannot run it, and the support table says so */
+    VERDICT_SKIP,
     VERDICT_UNTRUSTED, /* it ran, but the data could not have caught a fault */
-    VERDICT_INFRA,     /* it never got to run: worker or device lost before the launch, memory, provider missing */
-    VERDICT_FAIL,      /* wrong bits, or the launch crashed, hung or wrote where it must not */
+    /* it never got to run: worker or device lost before the launch, memory, provider missing */
+    VERDICT_INFRA,
+    VERDICT_FAIL, /* wrong bits, or the launch crashed, hung or wrote where it must not */
     VERDICT_COUNT
 };
 

@@ -11,6 +11,22 @@ const struct check_info check_infos[] = {
      "elementary functions and divisions: within so many ulp of the correctly rounded result"},
     {"model", "codes", "R",
      "random data, known order of summation: the bits that the model of the arithmetic predicts"},
+    {"invariant", "codes", "R",
+     "a row's bits do not depend on batch size, place, neighbours or padding; batch-invariant: nor on the tile"},
+    {"deterministic", "codes", "R",
+     "repeated launches, other data in between: the same bytes"},
+    {"alias", "codes", "R",
+     "outputs right beside other tensors give the same bytes; overlapping ones are refused"},
+    {"guard", "codes", "E2",
+     "two poisons compared: all outputs are written, nothing else is, nothing outside is read"},
+    {"locks", "codes", "E2",
+     "Stream-K locks are zero after each launch; too few or dirty ones are refused"},
+    {"special", "codes", "X",
+     "NaN, infinities, zeros, zero scales, one row and none: the only right code"},
+    {"contract", "calls", "E1",
+     "what must be refused is refused with a sentence, and nothing is written"},
+    {"exhaustive", "codes", "P",
+     "every weight code under every scale and zero point code (with scales: all)"},
 };
 /* clang-format on */
 const int check_info_count = sizeof check_infos / sizeof check_infos[0];

@@ -1,5 +1,11 @@
 #include "harness/kernel/checks.h"
 
+#include "harness/kernel/contract_cases.h"
+#include "harness/kernel/coverage.h"
+#include "harness/kernel/hygiene.h"
+#include "harness/kernel/invariance.h"
+#include "harness/kernel/special_cases.h"
+#include "harness/kernel/whole.h"
 #include "reference/bound.h"
 #include "reference/codec16.h"
 #include "reference/model.h"
@@ -20,10 +26,9 @@ void finding_give(struct finding *f, enum verdict v, const char *fmt, ...)
     va_end(ap);
 }
 
-static void judge(struct finding *f, const char *what)
+void finding_judge(struct finding *f, const char *what)
 {
-    f->verdict = VERDICT_PASS;
-    if (f->wrong)
+    if (f->verdict == VERDICT_PASS && f->wrong)
         finding_give(f, VERDICT_FAIL, "%llu of %llu outputs %s", (unsigned long long)f->wrong,
                      (unsigned long long)f->compared, what);
 }
@@ -34,16 +39,15 @@ static int32_t ordered(uint16_t code)
     return code & 0x8000 ? -(int32_t)(code & 0x7fff) : (int32_t)code;
 }
 
-static bool same_code(const struct dtype *c, uint16_t got, uint16_t want)
+bool finding_same(const struct dtype *c, uint16_t got, uint16_t want)
 {
     size_t first, bitwise;
 
     return got == want || codec16_differ(c, &got, &want, 1, &first, &bitwise) == 0;
 }
 
-/* One wrong element of a comparison of codes; the first one stays. */
-static void note_code(struct finding *f, const struct dtype *c, int64_t row, int64_t col,
-                      uint16_t got, uint16_t want)
+void finding_code(struct finding *f, const struct dtype *c, int64_t row, int64_t col, uint16_t got,
+                  uint16_t want)
 {
     f->wrong++;
     if (f->at_row >= 0)
@@ -58,7 +62,7 @@ static void note_code(struct finding *f, const struct dtype *c, int64_t row, int
                                                : fabs((double)ordered(got) - (double)ordered(want));
 }
 
-/* ---- exact, readout ------------------------------------------------------------------------------------ */
+/* ---- exact, readout -------------------------------------------------------------------------- */
 
 static void compare_row(const struct check_in *in, int64_t row, struct finding *f)
 {
@@ -70,73 +74,125 @@ static void compare_row(const struct check_in *in, int64_t row, struct finding *
         codec16_differ(q->ref.c, got, want, (size_t)q->ref.n, &first, &bitwise) == 0)
         return;
     for (int64_t j = 0; j < q->cols_count; j++)
-        if (!same_code(q->ref.c, got[q->cols[j]], want[j]))
-            note_code(f, q->ref.c, row, q->cols[j], got[q->cols[j]], want[j]);
+        if (!finding_same(q->ref.c, got[q->cols[j]], want[j]))
+            finding_code(f, q->ref.c, row, q->cols[j], got[q->cols[j]], want[j]);
 }
 
 static void check_exact(const struct check_in *in, struct finding *f)
 {
-    f->compared = (uint64_t)(in->launch->m * in->q->cols_count);
-    for (int64_t i = 0; i < in->launch->m; i++)
+    int64_t rows = problem_rows(in->q, in->launch->m);
+
+    for (int64_t i = 0; i < rows; i++) {
+        if (!problem_writes(in->q, i))
+            continue;
+        f->compared += (uint64_t)in->q->cols_count;
         compare_row(in, i, f);
-    judge(f, "differ from the only right code");
+    }
+    if (f->wrong == 0)
+        whole_check(in, f);
+    finding_judge(f, "differ from the only right code");
 }
 
-/* ---- walking the tiles of a column --------------------------------------------------------------------------- */
+static void check_exhaustive(const struct check_in *in, struct finding *f)
+{
+    check_exact(in, f);
+    if (f->verdict == VERDICT_PASS)
+        coverage_check(in, f);
+}
+
+/* ---- walking the tiles of a column ----------------------------------------------------------- */
 
 struct column {
     const struct check_in *in;
     int64_t j;     /* index into problem.cols */
-    int64_t *rows; /* 0, 1, ... */
+    int64_t count; /* rows of the output that are written */
+    int64_t *out;  /* their numbers; those of one row tile stand together */
+    int64_t *rows; /* their rows of A */
     double *lo, *hi, *exact;
     uint16_t *codes;
 };
 
-typedef const char *tile_fn(const struct column *c, const struct order *o, int64_t row,
+/* Rows [at, at + count) of c->out. */
+typedef const char *tile_fn(const struct column *c, const struct order *o, int64_t at,
                             int64_t count, struct finding *f);
 
-/* Calls `each` for the runs of rows of one column that are summed alike. */
+static bool summed_alike(const struct column *c, const struct order *o, int64_t row, int64_t other)
+{
+    const struct routing_tensors *routing = c->in->launch->routing;
+
+    return routing ? routing_tile_of(routing, row) == routing_tile_of(routing, other)
+                   : other < o->row_end;
+}
+
+/* Calls `each` for the runs of rows of one column that are summed alike. Such a run has one
+ * expert. */
 static const char *walk_column(const struct column *c, tile_fn *each, struct finding *f,
                                char *reason)
 {
-    int64_t m = c->in->launch->m;
-
-    for (int64_t row = 0; row < m;) {
+    for (int64_t at = 0, end; at < c->count; at = end) {
+        int64_t row = c->out[at];
         struct order o;
         const char *why = order_of(c->in->launch, row, c->in->q->cols[c->j], &o, reason);
-        int64_t end = !why && o.row_end < m ? o.row_end : m;
 
         if (why)
             return why;
-        why = each(c, &o, row, end - row, f);
+        for (end = at + 1; end < c->count && summed_alike(c, &o, row, c->out[end]);)
+            end++;
+        why = each(c, &o, at, end - at, f);
         if (why)
             return why;
-        row = end;
     }
     return NULL;
 }
 
+/* The rows that are written, in ascending order, or tile by tile where there are experts. */
+static bool order_rows(struct column *c, int64_t rows)
+{
+    const struct check_in *in = c->in;
+    const struct routing_tensors *routing = in->launch->routing;
+    int64_t tiles = routing ? routing->row_tiles : 0;
+    int64_t *begin = arena_zalloc(in->scratch, (size_t)tiles + 2, sizeof *begin);
+
+    if (!begin)
+        return false;
+    for (int64_t i = 0; routing && i < rows; i++)
+        if (problem_writes(in->q, i))
+            begin[routing_tile_of(routing, i) + 1]++;
+    for (int64_t t = 0; t < tiles; t++)
+        begin[t + 1] += begin[t];
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at;
+
+        if (!problem_writes(in->q, i))
+            continue;
+        at = begin[routing ? routing_tile_of(routing, i) : 0]++;
+        c->out[at] = i;
+        c->rows[at] = in->q->routing.row_a[i];
+        c->count++;
+    }
+    return true;
+}
+
 static bool column_init(struct column *c, const struct check_in *in)
 {
-    size_t m = (size_t)in->launch->m;
+    int64_t rows = problem_rows(in->q, in->launch->m);
+    size_t m = (size_t)rows;
 
     *c = (struct column){.in = in,
+                         .out = arena_alloc(in->scratch, m, sizeof(int64_t)),
                          .rows = arena_alloc(in->scratch, m, sizeof(int64_t)),
                          .lo = arena_alloc(in->scratch, m, sizeof(double)),
                          .hi = arena_alloc(in->scratch, m, sizeof(double)),
                          .exact = arena_alloc(in->scratch, m, sizeof(double)),
                          .codes = arena_alloc(in->scratch, m, sizeof(uint16_t))};
-    if (!c->rows || !c->lo || !c->hi || !c->exact || !c->codes)
-        return false;
-    for (size_t i = 0; i < m; i++)
-        c->rows[i] = (int64_t)i;
-    return true;
+    return c->out && c->rows && c->lo && c->hi && c->exact && c->codes && order_rows(c, rows);
 }
 
-/* Columns that a budget of multiply-adds allows, spread over all: every `step`th, the last one included. */
+/* Columns that a budget of multiply-adds allows, spread over all: every `step`th, the last one
+ * included. */
 static int64_t column_step(const struct check_in *in, double budget)
 {
-    double each = (double)in->launch->m * (double)in->q->ref.k;
+    double each = (double)problem_rows(in->q, in->launch->m) * (double)in->q->ref.k;
     int64_t count = (int64_t)fmax(8.0, budget / each);
 
     return count >= in->q->cols_count ? 1 : (in->q->cols_count + count - 1) / count | 1;
@@ -159,10 +215,10 @@ static void walk(const struct check_in *in, double budget, tile_fn *each, struct
     if (why)
         finding_give(f, VERDICT_SKIP, "%s", why);
     else
-        judge(f, what);
+        finding_judge(f, what);
 }
 
-/* ---- bound -------------------------------------------------------------------------------------------------------- */
+/* ---- bound ----------------------------------------------------------------------------------- */
 
 /* Outside [lo, hi]: how far, in half widths from the middle; 1 is the limit. */
 static void note_bound(const struct column *c, int64_t row, uint16_t code, double y, int64_t i,
@@ -183,28 +239,29 @@ static void note_bound(const struct column *c, int64_t row, uint16_t code, doubl
     f->error = error;
 }
 
-static const char *bound_tile(const struct column *c, const struct order *o, int64_t row,
+static const char *bound_tile(const struct column *c, const struct order *o, int64_t at,
                               int64_t count, struct finding *f)
 {
     const struct problem *q = c->in->q;
     struct ref_bound b = {.p = &q->ref,
                           .s = &o->accum,
                           .a = q->a,
-                          .rows = c->rows + row,
+                          .rows = c->rows + at,
                           .row_count = count,
                           .s_int = q->s_int,
                           .int_factor = q->int_factor};
-    int64_t col = q->cols[c->j];
+    int64_t col = q->cols[c->j], row = c->out[at];
 
-    ref_bound_column(&b, col, q->w + c->j * q->ref.k, c->lo, c->hi, c->exact);
+    ref_bound_column(&b, problem_col(q, row, c->j), q->w + problem_w_at(q, row, c->j), c->lo, c->hi,
+                     c->exact);
     f->compared += (uint64_t)count;
     for (int64_t i = 0; i < count; i++) {
-        uint16_t code = c->in->got[(row + i) * q->ref.n + col];
+        uint16_t code = c->in->got[c->out[at + i] * q->ref.n + col];
         double y = dtype_decode(q->ref.c, code);
 
         f->vacuous += isinf(c->lo[i]) && isinf(c->hi[i]) && c->lo[i] < c->hi[i];
         if (!ref_bound_holds(c->lo[i], c->hi[i], y))
-            note_bound(c, row + i, code, y, i, f);
+            note_bound(c, c->out[at + i], code, y, i, f);
     }
     return NULL;
 }
@@ -215,27 +272,28 @@ static void check_bound(const struct check_in *in, struct finding *f)
     walk(in, 0x1p28, bound_tile, f, "lie outside the interval of the error bound");
 }
 
-/* ---- model -------------------------------------------------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------------------------------- */
 
-static const char *model_tile(const struct column *c, const struct order *o, int64_t row,
+static const char *model_tile(const struct column *c, const struct order *o, int64_t at,
                               int64_t count, struct finding *f)
 {
     const struct problem *q = c->in->q;
     struct ref_model model = {
         .epilogue = &q->epilogue, .accum = &o->accum, .s_int = q->s_int, .a = q->a};
     const char *why = ref_model_refuses(&model);
-    int64_t col = q->cols[c->j];
+    int64_t col = q->cols[c->j], row = c->out[at];
 
     if (why)
         return why;
-    if (!ref_model_column(&model, q->w + c->j * q->ref.k, col, c->rows + row, count, c->codes))
+    if (!ref_model_column(&model, q->w + problem_w_at(q, row, c->j), problem_col(q, row, c->j),
+                          c->rows + at, count, c->codes))
         return "the model gives no prediction";
     f->compared += (uint64_t)count;
     for (int64_t i = 0; i < count; i++) {
-        uint16_t got = c->in->got[(row + i) * q->ref.n + col];
+        uint16_t got = c->in->got[c->out[at + i] * q->ref.n + col];
 
-        if (!same_code(q->ref.c, got, c->codes[i]))
-            note_code(f, q->ref.c, row + i, col, got, c->codes[i]);
+        if (!finding_same(q->ref.c, got, c->codes[i]))
+            finding_code(f, q->ref.c, c->out[at + i], col, got, c->codes[i]);
     }
     return NULL;
 }
@@ -254,11 +312,19 @@ static void check_ulp(const struct check_in *in, struct finding *f)
 
 /* clang-format off */
 static const struct check checks[] = { /* in the order of the axis' words */
-    {"exact",   "codes",  check_exact},
-    {"readout", "codes",  check_exact},
-    {"bound",   "bounds", check_bound},
-    {"ulp",     "ulp",    check_ulp},
-    {"model",   "codes",  check_model},
+    {"exact",         "codes",  BASIS_EXPECTED, check_exact},
+    {"readout",       "codes",  BASIS_EXPECTED, check_exact},
+    {"bound",         "bounds", BASIS_EXPECTED, check_bound},
+    {"ulp",           "ulp",    BASIS_EXPECTED, check_ulp},
+    {"model",         "codes",  BASIS_EXPECTED, check_model},
+    {"invariant",     "codes",  BASIS_ITSELF,   check_invariant},
+    {"deterministic", "codes",  BASIS_ITSELF,   check_deterministic},
+    {"alias",         "codes",  BASIS_ITSELF,   check_alias},
+    {"guard",         "codes",  BASIS_ITSELF,   check_guard},
+    {"locks",         "codes",  BASIS_ITSELF,   check_locks},
+    {"special",       "codes",  BASIS_SPECIAL,  check_special},
+    {"contract",      "calls",  BASIS_REFUSALS, check_contract},
+    {"exhaustive",    "codes",  BASIS_EXPECTED, check_exhaustive},
 };
 /* clang-format on */
 

@@ -1,6 +1,7 @@
 /* checks.h - the table of checks: each a function from a launch's output to a finding.
  *
- * A check neither prints nor remembers. One criterion decides a case. Comparisons are written so that NaN cannot pass.
+ * A check neither prints nor remembers. One criterion decides a case. Comparisons are written so
+ * that NaN cannot pass.
  */
 #ifndef HARNESS_KERNEL_CHECKS_H
 #define HARNESS_KERNEL_CHECKS_H
@@ -17,23 +18,46 @@ struct finding {
     uint32_t got_code, want_code;
     double got, want, error, limit;
     uint64_t vacuous; /* elements about which the check could require nothing */
+    char note[64];    /* "", or what was seen and is not judged */
 };
+
+struct trial;
 
 struct check_in {
     const struct problem *q;
     const struct launch *launch;
-    const uint16_t *got; /* m x n codes of format c */
+    const uint16_t *got; /* m x n codes of format c: of the case as it is, launched once */
     struct arena *scratch;
+    struct trial *trial; /* for more launches (trial.h); NULL: only `got` is looked at */
+};
+
+/* What a pass rests on, and trust.h looks at. */
+enum check_basis {
+    BASIS_EXPECTED, /* the problem's expected codes, or bounds */
+    BASIS_SPECIAL,  /* the same, of a check that makes special values of its own */
+    BASIS_ITSELF,   /* the kernel's own outputs, compared with one another */
+    BASIS_REFUSALS  /* no outputs */
 };
 
 struct check {
     const char *name; /* the word of the axis */
     const char *unit; /* of error and limit */
+    enum check_basis basis;
     void (*run)(const struct check_in *in, struct finding *f);
 };
 
 /* By value of the axis `check`. */
 const struct check *check_of(int64_t value);
+
+/* Pass, or fail with "WRONG of COMPARED outputs WHAT". A verdict other than pass stays. */
+void finding_judge(struct finding *f, const char *what);
+
+/* One element compared: the same code? Zeros of either sign are alike, as are all NaN. */
+bool finding_same(const struct dtype *c, uint16_t got, uint16_t want);
+
+/* One wrong element; the first one stays. */
+void finding_code(struct finding *f, const struct dtype *c, int64_t row, int64_t col, uint16_t got,
+                  uint16_t want);
 
 /* Give up on a case that cannot be judged: skip, infra or untrusted with a sentence. */
 void finding_give(struct finding *f, enum verdict v, const char *fmt, ...)

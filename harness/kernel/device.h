@@ -1,7 +1,7 @@
-/* device.h - tensors in the memory of a provider's device, and outputs between fences.
+/* device.h - memory of a provider's device.
  *
- * A provider on the host leaves its memory operations NULL: then device memory is the arena's and nothing is copied but what a kernel
- * could spoil. Buffers of a problem are released together.
+ * A provider on the host leaves its memory operations NULL: then device memory is the arena's.
+ * Buffers are released in the reverse order of their making.
  */
 #ifndef HARNESS_KERNEL_DEVICE_H
 #define HARNESS_KERNEL_DEVICE_H
@@ -9,7 +9,7 @@
 #include "harness/core/arena.h"
 #include "kernels/abi/humming.h"
 
-enum { DEVICE_BUFFERS = 32, DEVICE_FENCE = 256 };
+enum { DEVICE_BUFFERS = 32 };
 
 struct device {
     const struct hum_provider *provider;
@@ -20,25 +20,29 @@ struct device {
     char reason[HUM_REASON_BYTES]; /* of the last failure */
 };
 
-/* All return false with `reason` set on failure. */
+/* All return false or NULL with `reason` set on failure. */
 
-/* Memory for t->bytes; t->data is set. */
+/* Device memory for t->bytes; t->data is set. */
 bool device_alloc(struct device *d, struct hum_tensor *t);
 
-/* `out` becomes a device copy of host tensor `t` (absent stays absent). On the host: the tensor itself. */
+/* `out` becomes a device copy of host tensor `t` (absent stays absent). On the host: the tensor
+ * itself. */
 bool device_upload(struct device *d, const struct hum_tensor *t, struct hum_tensor *out);
 
-/* An output of `bytes` bytes, poisoned with 0xff (a NaN in f16 and bf16), DEVICE_FENCE bytes of 0xa5 before and after it. */
-struct fenced {
-    struct hum_tensor
-        tensor; /* what the kernel gets: `data` and `bytes`; shape and dtype are the caller's to set */
-    uint8_t *base; /* in device memory */
-    uint8_t *host; /* bytes + 2 fences; its middle is the output once downloaded */
-};
-bool device_fenced(struct device *d, size_t bytes, struct fenced *out);
-bool device_poison(struct device *d, struct fenced *f);
-/* Brings the output back; *broken tells that a fence was written. */
-bool device_collect(struct device *d, struct fenced *f, bool *broken);
+/* Host memory of the arena. */
+uint8_t *device_host(struct device *d, size_t bytes);
+
+/* A device copy of host bytes, on the host too. */
+bool device_copy(struct device *d, const void *host, size_t bytes, void **out);
+
+/* Host bytes to memory of the device. */
+bool device_write(struct device *d, void *device, const void *host, size_t bytes);
+
+/* Device bytes to the host. */
+bool device_read(struct device *d, void *host, const void *device, size_t bytes);
+
+/* Device bytes as host memory: on the host the bytes themselves, else a copy. */
+const uint8_t *device_look(struct device *d, const void *device, size_t bytes);
 
 /* Releases what was allocated through d, but the first `keep` buffers. */
 void device_release(struct device *d, int keep);

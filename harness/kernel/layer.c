@@ -21,6 +21,7 @@ void layer_reference(const int64_t v[AX_COUNT], int64_t m, struct ref_gemm *out)
         .c = layer_format(v[AX_C]),
         .bs = layer_format(v[AX_BS]),
         .m = m,
+        .experts = v[AX_EXPERTS] ? v[AX_EXPERTS] : 1,
         .n = v[AX_N],
         .k = v[AX_K],
         .scale = scales[v[AX_SCALE]],
@@ -66,6 +67,7 @@ void layer_config(const int64_t v[AX_COUNT], struct hum_layer_config *out)
         .shape_k = v[AX_K] + v[AX_PAD_K],
         .pad_shape_n = v[AX_PAD_N],
         .pad_shape_k = v[AX_PAD_K],
+        .num_experts = v[AX_EXPERTS],
         .a_dtype = dtype_id(layer_format(v[AX_A])),
         .b_dtype = dtype_id(layer_format(v[AX_B])),
         .c_dtype = dtype_id(layer_format(v[AX_C])),
@@ -96,6 +98,11 @@ void layer_compute(const int64_t v[AX_COUNT], struct hum_compute_config *out)
     *out = (struct hum_compute_config){.gemm_type = types[v[AX_GEMM_TYPE]],
                                        .use_f16_accum = v[AX_F16_ACCUM] != 0,
                                        .use_batch_invariant = v[AX_BATCH_INVARIANT] != 0};
+}
+
+int32_t layer_layout_dtype(const int64_t v[AX_COUNT])
+{
+    return v[AX_LAYOUT_DTYPE] ? HUM_INT64 : HUM_INT32;
 }
 
 bool layer_states_tile(const int64_t v[AX_COUNT])

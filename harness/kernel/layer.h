@@ -1,6 +1,7 @@
 /* layer.h - the axes of a case as the structs that the oracle and the providers take.
  *
- * One place maps a value to its meaning on both sides; nothing else reads axes of the problem by number.
+ * One place maps a value to its meaning on both sides; nothing else reads axes of the problem by
+ * number.
  */
 #ifndef HARNESS_KERNEL_LAYER_H
 #define HARNESS_KERNEL_LAYER_H
@@ -17,6 +18,8 @@ void layer_fill(const int64_t v[AX_COUNT], struct ref_fill_spec *out);
 
 void layer_config(const int64_t v[AX_COUNT], struct hum_layer_config *out);
 void layer_compute(const int64_t v[AX_COUNT], struct hum_compute_config *out);
+
+int32_t layer_layout_dtype(const int64_t v[AX_COUNT]); /* of expert_layout */
 
 /* What the case states replaces what `base` (the provider's heuristics, or defaults) says. */
 void layer_tuning(const int64_t v[AX_COUNT], const struct hum_tuning_config *base,

@@ -250,11 +250,6 @@ static bool k_input_groups(const int64_t *v)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static bool gemm_type(const int64_t *v)
-{
-    return v[AX_GEMM_TYPE] == GEMM_DENSE;
-}
-
 static bool check_ulp(const int64_t *v)
 {
     return v[AX_CHECK] != CHECK_ULP;
@@ -266,14 +261,30 @@ static bool check_fill(const int64_t *v)
     case CHECK_EXACT:
         return v[AX_FILL] != FILL_P && v[AX_FILL] != FILL_R;
     case CHECK_READOUT:
+    case CHECK_EXHAUSTIVE:
         return v[AX_FILL] == FILL_P;
     case CHECK_BOUND:
     case CHECK_MODEL:
+    case CHECK_INVARIANT:
+    case CHECK_DETERMINISTIC:
+    case CHECK_ALIAS:
         return v[AX_FILL] == FILL_R;
+    case CHECK_GUARD:
+    case CHECK_LOCKS:
+        return v[AX_FILL] == FILL_E2;
+    case CHECK_SPECIAL:
+        return v[AX_FILL] == FILL_X;
+    case CHECK_CONTRACT:
+        return v[AX_FILL] == FILL_E1;
     case CHECK_ULP:
         return true; /* check_ulp refuses it with the better sentence */
     }
     return false;
+}
+
+static bool check_scales(const int64_t *v)
+{
+    return v[AX_CHECK] != CHECK_EXHAUSTIVE || v[AX_SCALES] != 0;
 }
 
 static bool data_fill(const int64_t *v)
@@ -416,23 +427,34 @@ const struct legal_rule legal_rules[] = {
      "num_write_splits of 2 excludes use_tma"},
     {"write-splits-m", CONFIGURATION, TILES | BIT(AX_WRITE_SPLITS), legal_write_splits_m,
      "num_write_splits of 2 needs block_m equal to warp_m and a multiple of 32"},
-    {"gemm-type", AXES, BIT(AX_GEMM_TYPE), gemm_type,
-     "only dense products can be described: the other gemm types need experts, which no axis "
-     "states"},
+    {"experts", CONTRACT, BIT(AX_GEMM_TYPE) | BIT(AX_EXPERTS), legal_experts,
+     "num_experts is 0 with gemm_type dense, and at least 1 with the others"},
+    {"top-k", CONTRACT, BIT(AX_GEMM_TYPE) | BIT(AX_EXPERTS) | BIT(AX_TOP_K), legal_top_k,
+     "top_k above 1 needs gemm_type indexed and at least as many experts"},
+    {"routing", AXES, BIT(AX_GEMM_TYPE) | BIT(AX_ROUTING), legal_routing,
+     "routing is none with gemm_type dense, and only then"},
+    {"routing-duplicate", AXES, BIT(AX_ROUTING) | BIT(AX_TOP_K), legal_routing_duplicate,
+     "routing duplicate needs top_k above 1"},
+    {"max-tokens", CONTRACT, BIT(AX_GEMM_TYPE) | BIT(AX_EXPERTS) | BIT(AX_MAX_TOKENS) |
+     BIT(AX_M), legal_max_tokens,
+     "with gemm_type grouped_masked m is num_experts times max_tokens; the others have no "
+     "max_tokens"},
+    {"layout-dtype", CONTRACT, BIT(AX_GEMM_TYPE) | BIT(AX_LAYOUT_DTYPE), legal_layout_dtype,
+     "expert_layout_dtype int64 needs a grouped gemm_type"},
+    {"indexed-tma", CONFIGURATION, BIT(AX_GEMM_TYPE) | BIT(AX_TMA), legal_indexed_tma,
+     "gemm_type indexed excludes use_tma"},
+    {"check-experts", AXES, BIT(AX_GEMM_TYPE) | BIT(AX_CHECK), legal_check_experts,
+     "products with experts have the checks exact, readout, bound and model"},
     {"check-ulp", "docs/semantics.md", BIT(AX_CHECK), check_ulp,
      "ulp is for elementary functions; a GEMM has none"},
     {"check-fill", AXES, BIT(AX_CHECK) | BIT(AX_FILL), check_fill,
-     "exact goes with the fills E1, E2, W, S, O, C and X, readout with P, bound and model with R"},
+     "exact goes with the fills E1, E2, W, S, O, C and X, readout and exhaustive with P, bound, "
+     "model, invariant, deterministic and alias with R, guard and locks with E2, special with X, "
+     "contract with E1"},
+    {"check-scales", AXES, BIT(AX_CHECK) | BIT(AX_SCALES), check_scales,
+     "exhaustive needs scales: all"},
     {"data-fill", AXES, BIT(AX_DATA) | BIT(AX_FILL), data_fill,
      "data is of fill R; the other fills have no distribution"},
 };
 /* clang-format on */
 const int legal_rule_count = sizeof legal_rules / sizeof legal_rules[0];
-
-const struct legal_rule *legal_broken(const int64_t v[AX_COUNT])
-{
-    for (int i = 0; i < legal_rule_count; i++)
-        if (!legal_rules[i].holds(v))
-            return &legal_rules[i];
-    return NULL;
-}

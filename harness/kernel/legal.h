@@ -24,12 +24,22 @@ struct legal_rule {
     const char *sentence; /* what is required, for people; a clause without the final period */
 };
 
+/* The rules of GEMM (legal.c). */
 extern const struct legal_rule legal_rules[];
 extern const int legal_rule_count;
 
-/* The first rule of the table that v breaks; NULL: legal. v has no AXIS_AUTO in axes of the
- * problem (plan_resolve.h); tiles and other tuning may be auto, then a rule about the size that
- * the provider will choose holds. */
+/* All rules: those of GEMM, then those of the other families (legal_ops.c). A rule binds its own
+ * families only; an axis that a family does not have is bound by none. */
+int legal_count(void);
+const struct legal_rule *legal_rule(int i);
+
+/* The number of the first rule that reads one of the axes `touched`, reads known axes only, and
+ * that v breaks; -1: none. The family has to be known. */
+int legal_find(const int64_t v[AX_COUNT], uint64_t known, uint64_t touched);
+
+/* The first rule that v breaks; NULL: legal. v has no AXIS_AUTO in axes of the problem
+ * (plan_resolve.h); tiles and other tuning may be auto, then a rule about the size that the
+ * provider will choose holds. */
 const struct legal_rule *legal_broken(const int64_t v[AX_COUNT]);
 
 #endif

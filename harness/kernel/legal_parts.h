@@ -81,4 +81,41 @@ bool legal_mxmma_zero(const int64_t *v);
 bool legal_write_splits_tma(const int64_t *v);
 bool legal_write_splits_m(const int64_t *v);
 
+/* legal_experts.c: rules about products with experts, likewise. */
+bool legal_experts(const int64_t *v);
+bool legal_top_k(const int64_t *v);
+bool legal_routing(const int64_t *v);
+bool legal_routing_duplicate(const int64_t *v);
+bool legal_max_tokens(const int64_t *v);
+bool legal_layout_dtype(const int64_t *v);
+bool legal_indexed_tma(const int64_t *v);
+bool legal_check_experts(const int64_t *v);
+
+/* legal_inputs.c: rules about process_input, hadamard and moe_sum, likewise. */
+bool legal_input_quant(const int64_t *v);
+bool legal_input_even(const int64_t *v);
+bool legal_input_group(const int64_t *v);
+bool legal_input_group_scale(const int64_t *v);
+bool legal_input_scale_layout(const int64_t *v);
+bool legal_input_experts(const int64_t *v);
+bool legal_input_routing(const int64_t *v);
+bool legal_input_max_tokens(const int64_t *v);
+bool legal_input_layout_dtype(const int64_t *v);
+bool legal_input_zero_invalid(const int64_t *v);
+bool legal_input_swiglu(const int64_t *v);
+bool legal_input_hadamard(const int64_t *v);
+bool legal_input_ulp(const int64_t *v);
+bool legal_input_exhaustive(const int64_t *v);
+bool legal_hadamard_block(const int64_t *v);
+bool legal_sum_map(const int64_t *v);
+bool legal_sum_routing(const int64_t *v);
+
+/* legal_pipeline.c: rules about the experts pipeline, likewise. */
+bool legal_pipeline_type(const int64_t *v);
+bool legal_pipeline_top_k(const int64_t *v);
+bool legal_pipeline_routing(const int64_t *v);
+bool legal_pipeline_columns(const int64_t *v);
+bool legal_pipeline_gate_up(const int64_t *v);
+bool legal_pipeline_down(const int64_t *v);
+
 #endif

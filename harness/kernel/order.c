@@ -15,6 +15,39 @@ static const struct tc_row *tensor_core(const struct launch *l, const struct hum
                    l->compute->use_f16_accum);
 }
 
+/* With experts: of the tile of the same number in a dense product. The place stands in `s` when
+ * it returns. */
+static enum hum_code ask_routed(const struct launch *l, int64_t row, int64_t col,
+                                struct hum_accumulation *s, char *reason)
+{
+    struct routing_place place = routing_place_of(l->routing, l->layer, l->tuning, row, col);
+    struct hum_compute_config compute = *l->compute;
+    struct hum_layer_config layer = *l->layer;
+    enum hum_code code;
+
+    layer.num_experts = layer.pad_shape_n = 0;
+    compute.gemm_type = HUM_GEMM_DENSE;
+    code = l->provider->accumulation(l->handle, &layer, &compute, l->tuning, place.m, place.row,
+                                     place.col, s, reason);
+    if (!(s->row_begin <= place.row && place.row < s->row_end && s->col_begin <= place.col &&
+          place.col < s->col_end))
+        s->slices = 0;
+    s->row_begin = row;
+    s->row_end = row + 1;
+    s->col_begin = col;
+    s->col_end = col + 1;
+    return code;
+}
+
+static enum hum_code ask(const struct launch *l, int64_t row, int64_t col,
+                         struct hum_accumulation *s, char *reason)
+{
+    if (l->routing)
+        return ask_routed(l, row, col, s, reason);
+    return l->provider->accumulation(l->handle, l->layer, l->compute, l->tuning, l->m, row, col, s,
+                                     reason);
+}
+
 static void copy(const struct hum_accumulation *s, struct order *out)
 {
     out->accum = (struct ref_accum){.instruction_k = s->instruction_k,
@@ -42,8 +75,7 @@ const char *order_of(const struct launch *l, int64_t row, int64_t col, struct or
 
     if (!l->provider->accumulation)
         return "the provider does not state its order of summation";
-    if (l->provider->accumulation(l->handle, l->layer, l->compute, l->tuning, l->m, row, col, &s,
-                                  reason) != HUM_OK)
+    if (ask(l, row, col, &s, reason) != HUM_OK)
         return reason;
     if (s.slices < 1 || s.slices > REF_MAX_SLICES || !(s.row_begin <= row && row < s.row_end) ||
         !(s.col_begin <= col && col < s.col_end))
@@ -61,4 +93,43 @@ const char *order_of(const struct launch *l, int64_t row, int64_t col, struct or
             return "there is no model of this tensor core instruction";
     }
     return NULL;
+}
+
+static bool state(const struct launch *l, int64_t row, int64_t col, struct hum_accumulation *out)
+{
+    char reason[HUM_REASON_BYTES];
+
+    return ask(l, row, col, out, reason) == HUM_OK && out->slices >= 1 &&
+           out->slices <= HUM_MAX_SLICES && out->col_begin <= col && col < out->col_end;
+}
+
+/* An unknown order is no order, were it stated twice. */
+static bool alike(const struct hum_accumulation *x, const struct hum_accumulation *y)
+{
+    if (x->arithmetic != y->arithmetic || x->mma_type != y->mma_type || x->sm != y->sm ||
+        x->instruction_k != y->instruction_k || x->block_k != y->block_k ||
+        x->warp_k != y->warp_k || x->flush_k != y->flush_k || x->slices != y->slices)
+        return false;
+    if (x->slices > 1 && !(x->ordered && y->ordered))
+        return false;
+    for (int i = 0; i < x->slices; i++)
+        if (x->slice[i].k_begin != y->slice[i].k_begin || x->slice[i].k_end != y->slice[i].k_end)
+            return false;
+    return true;
+}
+
+bool order_same(const struct launch *a, int64_t row_a, const struct launch *b, int64_t row_b,
+                int64_t col, int64_t *col_end)
+{
+    int64_t n = a->layer->shape_n - a->layer->pad_shape_n;
+    struct hum_accumulation x = {0}, y = {0};
+
+    *col_end = n;
+    if (!a->provider->accumulation)
+        return a->m == b->m && row_a == row_b && a->tuning == b->tuning;
+    if (!state(a, row_a, col, &x) || !state(b, row_b, col, &y))
+        return false;
+    *col_end = x.col_end < y.col_end ? x.col_end : y.col_end;
+    *col_end = *col_end < n ? *col_end : n;
+    return alike(&x, &y);
 }

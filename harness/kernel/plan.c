@@ -180,22 +180,20 @@ static bool is_broken(const int64_t v[AX_COUNT], uint64_t known, uint64_t fresh,
     struct expansion *x = context;
     uint64_t decided_by[AX_COUNT], touched;
     int64_t resolved[AX_COUNT];
+    int rule;
 
     memcpy(resolved, v, sizeof resolved);
     known = plan_resolve(resolved, known, x->seed, decided_by);
     touched = touched_by(fresh, decided_by);
-    for (int i = 0; i < legal_rule_count; i++) {
-        uint64_t reads = legal_rules[i].axes;
-
-        if ((reads & touched) && !(reads & ~known) && !legal_rules[i].holds(resolved)) {
-            x->last = i;
-            *blame = blame_of(reads, decided_by);
-            return true;
-        }
+    rule = legal_find(resolved, known, touched);
+    if (rule >= 0) {
+        x->last = rule;
+        *blame = blame_of(legal_rule(rule)->axes | AXIS_BIT(AX_FAMILY), decided_by);
+        return true;
     }
     for (size_t i = 0; i < x->entry->where_count; i++)
         if (!(x->where_axes[i] & ~known) && !expr_eval(x->entry->where[i], resolved)) {
-            x->last = legal_rule_count;
+            x->last = legal_count();
             *blame = blame_of(x->where_axes[i], decided_by);
             return true;
         }
@@ -217,7 +215,7 @@ static bool open_expansion(struct expansion *x)
     struct arena *scratch = &x->m->scratch;
 
     arena_reset(scratch);
-    x->dropped = ARENA_NEW(scratch, legal_rule_count + 1, size_t);
+    x->dropped = ARENA_NEW(scratch, legal_count() + 1, size_t);
     x->where_axes = ARENA_NEW(scratch, e->where_count, uint64_t);
     if (!x->dropped || !x->where_axes)
         return false;
@@ -232,15 +230,15 @@ static enum err_code nothing_left(struct expansion *x)
 {
     int most = 0;
 
-    for (int i = 1; i <= legal_rule_count; i++)
+    for (int i = 1; i <= legal_count(); i++)
         if (x->dropped[i] > x->dropped[most])
             most = i;
-    if (most == legal_rule_count)
+    if (most == legal_count())
         return errs_add(x->m->errs, ERR_CONFIG, x->entry->at,
                         "entry '%s': where leaves no combination of its axes", x->entry->name);
     return errs_add(x->m->errs, ERR_CONFIG, x->entry->at,
                     "entry '%s': no legal combination of its axes: %s", x->entry->name,
-                    legal_rules[most].sentence);
+                    legal_rule(most)->sentence);
 }
 
 /* Only a full product counts what falls; a search passes over the same combinations many times, or
@@ -251,9 +249,9 @@ static void add_counts(const struct expansion *x)
 
     if (x->entry->combine != COMBINE_FULL)
         return;
-    for (int i = 0; i < legal_rule_count; i++)
+    for (int i = 0; i < legal_count(); i++)
         out->illegal += x->dropped[i];
-    out->excluded += x->dropped[legal_rule_count];
+    out->excluded += x->dropped[legal_count()];
 }
 
 /* Entries draw different samples. FNV-1a (Fowler, Noll and Vo) of the name. */

@@ -4,9 +4,9 @@
  * Expansion takes each entry's axes through `combine` and drops what `where` or the legality table
  * (legal.h) excludes; "auto" of the axes of a problem is resolved here (c_dtype, fill, ...), so
  * that a case is complete; rules and `where` see the resolved values. Cases that share all axes of
- * the problem (m apart: a smaller m is a prefix) are neighbours, across entries and suites: the
- * reference is computed once for them. Order: problems by first appearance, then cases in the order
- * written. A case's id is "suite/entry/key=value,..." with the axes that the entry gives more than
+ * the problem (of dense products m apart: a smaller m is a prefix) are neighbours, across entries
+ * and suites: the reference is computed once for them. Order: problems by first appearance, then
+ * cases in the order written. A case's id is "suite/entry/key=value,..." with the axes that the entry gives more than
  * one value, as written ("auto" stays "auto"); without such axes "suite/entry". Ids are unique in a
  * plan.
  */

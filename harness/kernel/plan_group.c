@@ -26,7 +26,7 @@ static uint64_t hash_of(const int64_t *v)
     uint64_t h = UINT64_C(0xcbf29ce484222325);
 
     for (int x = 0; x < AX_COUNT; x++)
-        if (axes[x].of_problem)
+        if (axis_is_of_problem((enum axis_id)x, v))
             h = (h ^ (uint64_t)v[x]) * UINT64_C(0x100000001b3);
     return h ^ h >> 32;
 }
@@ -34,7 +34,7 @@ static uint64_t hash_of(const int64_t *v)
 static bool same_problem(const int64_t *v, const int64_t *w)
 {
     for (int x = 0; x < AX_COUNT; x++)
-        if (axes[x].of_problem && v[x] != w[x])
+        if (axis_is_of_problem((enum axis_id)x, v) && v[x] != w[x])
             return false;
     return true;
 }

@@ -36,7 +36,7 @@ static bool alloc_inputs(struct problem *q, struct arena *arena)
 static bool choose_columns(struct problem *q, struct arena *arena)
 {
     int64_t n = q->ref.n;
-    bool whole = q->ref.m * q->ref.k <= WHOLE_LIMIT / n || n <= SAMPLED_COLUMNS;
+    bool whole = q->routing.rows * q->ref.k <= WHOLE_LIMIT / n || n <= SAMPLED_COLUMNS;
 
     q->cols = arena_alloc(arena, (size_t)n, sizeof *q->cols);
     if (!q->cols)
@@ -55,23 +55,36 @@ static bool choose_columns(struct problem *q, struct arena *arena)
     return true;
 }
 
+/* The operand values of the columns looked at, expert after expert. */
+static void make_w(struct problem *q)
+{
+    const struct ref_gemm *p = &q->ref;
+
+    if (q->cols_count == p->n) {
+        ref_operand_w(p, 0, ref_columns(p), q->w);
+        return;
+    }
+    for (int64_t e = 0; e < p->experts; e++)
+        for (int64_t j = 0; j < q->cols_count; j++) {
+            int64_t col = e * p->n + q->cols[j];
+
+            ref_operand_w(p, col, col + 1, q->w + (e * q->cols_count + j) * p->k);
+        }
+}
+
 static bool make_operands(struct problem *q, struct arena *arena)
 {
     const struct ref_gemm *p = &q->ref;
-    size_t k = (size_t)p->k;
     float factor = 1.0f;
 
-    q->a = arena_alloc(arena, (size_t)p->m * k, sizeof *q->a);
-    q->w = arena_alloc(arena, (size_t)q->cols_count * k, sizeof *q->w);
+    q->a = arena_alloc(arena, (size_t)(p->m * p->k), sizeof *q->a);
+    q->w = arena_alloc(arena, (size_t)(p->experts * q->cols_count * p->k), sizeof *q->w);
     if (!q->a || !q->w)
         return false;
     ref_operand_a(p, q->a);
-    if (q->cols_count == p->n)
-        ref_operand_w(p, 0, p->n, q->w);
-    for (int64_t j = 0; q->cols_count < p->n && j < q->cols_count; j++)
-        ref_operand_w(p, q->cols[j], q->cols[j] + 1, q->w + j * p->k);
+    make_w(q);
     if (p->int_scale) {
-        q->s_int = arena_alloc(arena, (size_t)(p->n * ref_groups(p)), sizeof *q->s_int);
+        q->s_int = arena_alloc(arena, (size_t)(ref_columns(p) * ref_groups(p)), sizeof *q->s_int);
         if (!q->s_int)
             return false;
         ref_int_scales(p, q->s_int, &factor);
@@ -91,7 +104,8 @@ const char *problem_make(const int64_t v[AX_COUNT], int64_t m, int threads, stru
     out->v = v;
     layer_reference(v, m, &out->ref);
     layer_fill(v, &out->fill);
-    if (!alloc_inputs(out, arena) || !choose_columns(out, arena))
+    if (!routing_make(v, m, arena, &out->routing) || !alloc_inputs(out, arena) ||
+        !choose_columns(out, arena))
         return memory_out;
     why = ref_fill(&out->fill, &out->ref, &out->in);
     if (why)
@@ -103,4 +117,18 @@ const char *problem_make(const int64_t v[AX_COUNT], int64_t m, int threads, stru
     out->fill_us = filled - start;
     out->reference_us = clock_us() - filled;
     return why;
+}
+
+const char *problem_of_codes(const int64_t v[AX_COUNT], const struct ref_gemm *ref,
+                             const struct routing *routing, int threads, struct arena *arena,
+                             struct problem *out)
+{
+    memset(out, 0, sizeof *out);
+    out->v = v;
+    out->ref = *ref;
+    out->routing = *routing;
+    out->fill = (struct ref_fill_spec){.kind = REF_FILL_E1, .seed = (uint64_t)v[AX_SEED]};
+    if (!choose_columns(out, arena) || !make_operands(out, arena))
+        return memory_out;
+    return problem_want(out, threads, arena);
 }

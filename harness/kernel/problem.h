@@ -1,13 +1,17 @@
-/* problem.h - one problem's data: inputs as codes, operands as values, standard tensors, expected results.
+/* problem.h - one problem's data: inputs as codes, operands as values, standard tensors, expected
+ * results.
  *
- * Made once, shared by all cases of the problem; everything lives in the arena given. Rows are those of the largest m; a smaller m is a
- * prefix. Where the product is too large to compute whole, only a sample of columns is looked at (`cols`).
+ * Made once, shared by all cases of the problem; everything lives in the arena given. Rows are
+ * those of the largest m; a smaller m is a prefix (of a dense product; with experts all cases of a
+ * problem have one m). Where the product is too large to compute whole, only a sample of columns is
+ * looked at (`cols`).
  */
 #ifndef HARNESS_KERNEL_PROBLEM_H
 #define HARNESS_KERNEL_PROBLEM_H
 
 #include "harness/core/arena.h"
 #include "harness/kernel/layer.h"
+#include "harness/kernel/routing.h"
 #include "reference/exact.h"
 
 struct problem {
@@ -15,34 +19,67 @@ struct problem {
     struct ref_gemm ref;
     struct ref_fill_spec fill;
     struct ref_inputs in;
+    struct routing routing; /* its rows are the rows of the output */
 
-    int64_t *cols; /* looked at, ascending; all of them: 0, 1, ... */
+    int64_t *cols; /* looked at, ascending; all of them: 0, 1, ...; the same in every expert */
     int64_t cols_count;
     float *a;       /* m x k operand values */
-    float *w;       /* cols_count x k operand values */
-    int32_t *s_int; /* integer weight scales, n x groups; NULL without */
+    float *w;       /* experts x cols_count x k operand values */
+    int32_t *s_int; /* integer weight scales, experts x n x groups; NULL without */
     float int_factor;
     struct ref_epilogue epilogue;
 
-    uint16_t *want; /* m x cols_count codes; NULL for fill R */
-    double *acc; /* m x cols_count exact accumulators behind `want`; NULL where want is not a sum */
-    float *a_eff, *w_eff; /* operands with the scales that act on accumulators folded in */
-    const char *
-        inexact; /* NULL, or why `want` is not the only right answer: the verdict is then untrusted */
-    double p;    /* the largest P, in units (exact.h) */
+    uint16_t
+        *want; /* rows x cols_count codes, nothing in rows that are not written; NULL for fill R */
+    double *acc; /* rows x cols_count exact accumulators behind `want`, likewise */
+    float *a_eff,
+        *w_eff; /* shaped as a and w: operands with the scales that act on accumulators folded in */
+    const char *inexact; /* NULL, or why `want` is not the only right answer: then untrusted */
+    double p;            /* the largest P, in units (exact.h) */
     struct ref_chunks chunks;
 
     double fill_us, reference_us;
 };
 
+/* Output rows of a launch with m rows of A: a prefix of the rows of a dense problem, or all. */
+static inline int64_t problem_rows(const struct problem *q, int64_t m)
+{
+    return q->routing.type == HUM_GEMM_DENSE ? m : q->routing.rows;
+}
+
+/* Rows that no expert has are never written: a kernel must leave their bytes as they are. */
+static inline bool problem_writes(const struct problem *q, int64_t row)
+{
+    return q->routing.row_expert[row] >= 0;
+}
+
+/* Column j of those looked at, in the expert of an output row that is written: its number among
+ * the columns of all experts (gemm.h), and where its k operand values (of w or w_eff) stand. */
+static inline int64_t problem_col(const struct problem *q, int64_t row, int64_t j)
+{
+    return q->routing.row_expert[row] * q->ref.n + q->cols[j];
+}
+static inline int64_t problem_w_at(const struct problem *q, int64_t row, int64_t j)
+{
+    return (q->routing.row_expert[row] * q->cols_count + j) * q->ref.k;
+}
+
 /* NULL, or a sentence: memory is out (the arena's limit). `threads` for the BLAS. */
 const char *problem_make(const int64_t v[AX_COUNT], int64_t m, int threads, struct arena *arena,
                          struct problem *out);
 
+/* The same for codes that come from elsewhere: `ref` with all its arrays, and a routing. The
+ * expected codes are those of sums in no particular order, exact unless out->inexact says why
+ * not. `in` is empty. v: axes of a case of this layer; borrowed, as all of ref and routing. */
+const char *problem_of_codes(const int64_t v[AX_COUNT], const struct ref_gemm *ref,
+                             const struct routing *routing, int threads, struct arena *arena,
+                             struct problem *out);
+
 /* want.c: the expected codes of every fill but R. */
 const char *problem_want(struct problem *q, int threads, struct arena *arena);
 
-/* The factor that the weight scale of (col, l) has on accumulators: block, group or integer scale; 1 where it acts elsewhere. */
+/* The factor that the weight scale of (col, l), a column of all experts, has on accumulators:
+ * block, group or integer scale; 1 where it acts elsewhere. */
 double problem_c_scale(const struct problem *q, int64_t col, int64_t l);
 
 /* Standard tensors (humming.h) in host memory. */

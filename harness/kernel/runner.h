@@ -1,7 +1,7 @@
 /* runner.h - one problem in, one record a case out: a straight line without I/O.
  *
- * fill -> operands -> reference -> for each case: launch -> check -> trust = record. Runs in a worker process (pool.h) or, for
- * debuggers, in the program itself.
+ * fill -> operands -> reference -> for each case: launch -> check -> trust = record. Runs in a
+ * worker process (pool.h) or, for debuggers, in the program itself.
  */
 #ifndef HARNESS_KERNEL_RUNNER_H
 #define HARNESS_KERNEL_RUNNER_H
@@ -10,7 +10,8 @@
 #include "harness/report/record.h"
 #include "kernels/abi/humming.h"
 
-/* Where a case stands, so that whoever watches can tell a lost launch (the kernel's fault) from a lost worker. */
+/* Where a case stands, so that whoever watches can tell a lost launch (the kernel's fault) from
+ * a lost worker. */
 enum stage { STAGE_PREPARE, STAGE_LAUNCH, STAGE_JUDGE };
 
 struct runner; /* provider handle, arenas: one a process, kept over problems */
@@ -26,7 +27,8 @@ struct runner *runner_open(const struct hum_provider *provider, int threads, siz
                            struct errs *errs);
 void runner_close(struct runner *r);
 
-/* Cases [begin, end) of plan->problems[problem] (indices into plan->cases), a record each through hooks->record. */
+/* Cases [begin, end) of plan->problems[problem] (indices into plan->cases), a record each
+ * through hooks->record. */
 void runner_problem(struct runner *r, const struct plan *plan, size_t problem, size_t begin,
                     size_t end, const struct runner_hooks *hooks);
 

@@ -1,6 +1,7 @@
 /* support.h - which legal configurations a provider is known not to run.
  *
- * A skip that this table does not list is a `fail`: a provider that quietly loses support must not go green. The table is data: the file that
+ * A skip that this table does not list is a `fail`: a provider that quietly loses support must not
+ * go green. The table is data: the file that
  * `--support FILE` names, or none (then every skip fails):
  *
  *     support:
@@ -24,7 +25,8 @@ struct support {
     size_t count;
 };
 
-/* path NULL: the empty table. Everything lives in `arena`; all mistakes of the file are added to errs. */
+/* path NULL: the empty table. Everything lives in `arena`; all mistakes of the file are added to
+ * errs. */
 MUST_USE enum err_code support_load(const char *path, struct arena *arena, struct support *out,
                                     struct errs *errs);
 

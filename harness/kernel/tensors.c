@@ -19,7 +19,26 @@ static struct hum_tensor vector(void *data, int32_t dtype, int64_t n, size_t byt
         .data = data, .dtype = dtype, .rank = 1, .shape = {n}, .bytes = bytes};
 }
 
-/* Codes kept in wider integers, written in the format's own width (8, 16 or 32 bits), little end first. */
+/* With experts every tensor of the weights has them in front; `t` has the first dimension of one
+ * expert. */
+static struct hum_tensor of_experts(const struct problem *q, struct hum_tensor t)
+{
+    if (q->routing.type == HUM_GEMM_DENSE)
+        return t;
+    for (int i = t.rank++; i > 0; i--)
+        t.shape[i] = t.shape[i - 1];
+    t.shape[0] = q->ref.experts;
+    return t;
+}
+
+/* One number an expert, or the only one. */
+static struct hum_tensor one_each(const struct problem *q, void *data, int32_t dtype, size_t bytes)
+{
+    return vector(data, dtype, q->ref.experts, bytes);
+}
+
+/* Codes kept in wider integers, written in the format's own width (8, 16 or 32 bits), little end
+ * first. */
 static void *narrow(const void *codes, size_t width, size_t n, int bits, struct arena *arena)
 {
     size_t size = (size_t)bits / 8;
@@ -33,12 +52,14 @@ static void *narrow(const void *codes, size_t width, size_t n, int bits, struct 
 static bool make_weight(const struct problem *q, struct arena *arena, struct hum_tensor *out)
 {
     const struct ref_gemm *p = &q->ref;
+    int64_t columns = ref_columns(p);
     size_t words = pack_words((size_t)p->k, p->b->bits);
-    uint32_t *data = arena_alloc(arena, (size_t)p->n * words, sizeof *data);
+    uint32_t *data = arena_alloc(arena, (size_t)columns * words, sizeof *data);
 
-    for (int64_t j = 0; data && j < p->n; j++)
+    for (int64_t j = 0; data && j < columns; j++)
         pack_row(p->b_codes + j * p->k, (size_t)p->k, p->b->bits, data + (size_t)j * words);
-    *out = tensor(data, HUM_INT32, p->n, (int64_t)words, (size_t)p->n * words * 4);
+    *out =
+        of_experts(q, tensor(data, HUM_INT32, p->n, (int64_t)words, (size_t)columns * words * 4));
     return data != NULL;
 }
 
@@ -50,46 +71,52 @@ static bool make_scale(const struct problem *q, struct arena *arena, struct hum_
     int64_t groups = ref_groups(p);
 
     if (p->scale == REF_SCALE_TENSOR)
-        *out = vector(data, HUM_F32, 1, bytes);
+        *out = one_each(q, data, HUM_F32, bytes);
     else
-        *out = tensor(data, dtype_id(p->bs), (int64_t)count / groups, groups, bytes);
+        *out = of_experts(
+            q, tensor(data, dtype_id(p->bs), (int64_t)count / groups / p->experts, groups, bytes));
     return data != NULL;
 }
 
-/* Integer zero points: column g of an (n bits / 32) x groups matrix is a bit stream along n. */
+/* Integer zero points of an expert: column g of an (n bits / 32) x groups matrix is a bit stream
+ * along n. */
 static bool make_int_zero(const struct problem *q, struct arena *arena, struct hum_tensor *out)
 {
     const struct ref_gemm *p = &q->ref;
     size_t groups = (size_t)ref_groups(p), n = (size_t)p->n, words = pack_words(n, p->b->bits);
-    uint32_t *data = arena_alloc(arena, words * groups, sizeof *data);
+    size_t experts = (size_t)p->experts, size = words * groups;
+    uint32_t *data = arena_alloc(arena, experts * size, sizeof *data);
     uint32_t *column = arena_alloc(arena, words, sizeof *column);
     uint8_t *codes = arena_alloc(arena, n, 1);
 
     if (!data || !column || !codes)
         return false;
-    for (size_t g = 0; g < groups; g++) {
+    for (size_t i = 0; i < experts * groups; i++) {
+        size_t e = i / groups, g = i % groups;
+
         for (size_t j = 0; j < n; j++)
-            codes[j] = (uint8_t)p->zero_codes[j * groups + g];
+            codes[j] = (uint8_t)p->zero_codes[(e * n + j) * groups + g];
         pack_row(codes, n, p->b->bits, column);
         for (size_t w = 0; w < words; w++)
-            data[w * groups + g] = column[w];
+            data[e * size + w * groups + g] = column[w];
     }
-    *out = tensor(data, HUM_INT32, (int64_t)words, (int64_t)groups, words * groups * 4);
+    *out =
+        of_experts(q, tensor(data, HUM_INT32, (int64_t)words, (int64_t)groups, experts * size * 4));
     return true;
 }
 
 static bool make_zero(const struct problem *q, struct arena *arena, struct hum_tensor *out)
 {
     const struct ref_gemm *p = &q->ref;
-    int64_t groups = ref_groups(p);
+    size_t count = ref_input_sizes(p).zero;
     void *data;
 
     if (p->zero == REF_ZERO_NONE)
         return true;
     if (p->zero == REF_ZERO_INT)
         return make_int_zero(q, arena, out);
-    data = narrow(p->zero_codes, sizeof *p->zero_codes, (size_t)(p->n * groups), 16, arena);
-    *out = tensor(data, dtype_id(p->a), p->n, groups, (size_t)(p->n * groups) * 2);
+    data = narrow(p->zero_codes, sizeof *p->zero_codes, count, 16, arena);
+    *out = of_experts(q, tensor(data, dtype_id(p->a), p->n, ref_groups(p), count * 2));
     return data != NULL;
 }
 
@@ -103,15 +130,16 @@ static bool make_vectors(const struct problem *q, struct arena *arena, struct hu
         void *data =
             narrow(p->scale_2_codes, sizeof *p->scale_2_codes, z.scale_2, f32 ? 32 : 16, arena);
 
-        out->weight_scale_2 = vector(data, f32 ? HUM_F32 : dtype_id(p->c), (int64_t)z.scale_2,
-                                     z.scale_2 * (f32 ? 4 : 2));
         if (!data)
             return false;
+        out->weight_scale_2 =
+            f32 ? one_each(q, data, HUM_F32, z.scale_2 * 4)
+                : of_experts(q, vector(data, dtype_id(p->c), p->n, z.scale_2 * 2));
     }
     if (z.bias) {
         void *data = narrow(p->bias_codes, sizeof *p->bias_codes, z.bias, 16, arena);
 
-        out->bias = vector(data, dtype_id(p->c), p->n, z.bias * 2);
+        out->bias = of_experts(q, vector(data, dtype_id(p->c), p->n, z.bias * 2));
         return data != NULL;
     }
     return true;

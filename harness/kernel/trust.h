@@ -1,12 +1,17 @@
-/* trust.h - may a pass be believed? Looks only at inputs and expected results, never at what the kernel returned. */
+/* trust.h - may a pass be believed?
+ *
+ * Looks at inputs and expected results, and at what the kernel returned only where a check compares
+ * the kernel with itself.
+ */
 #ifndef HARNESS_KERNEL_TRUST_H
 #define HARNESS_KERNEL_TRUST_H
 
 #include "harness/kernel/checks.h"
 
-/* NULL: yes. Else a sentence: why this data could not have caught a fault, or why the expected codes are not the only right ones. `tuning`
- * decides what the data must survive (slices); text may lie in `buf`. */
-const char *trust_refuses(const struct check_in *in, const struct finding *f, char *buf,
-                          size_t size);
+/* NULL: yes. Else a sentence: why this data could not have caught a fault, or why the expected
+ * codes are not the only right ones. The launch's tuning decides what the data must survive
+ * (slices); the text may lie in `buf`. */
+const char *trust_refuses(const struct check_in *in, enum check_basis basis,
+                          const struct finding *f, char *buf, size_t size);
 
 #endif

@@ -10,9 +10,10 @@
 
 static const char memory_out[] = "the reference needs more memory than the limit of a worker";
 
-/* ---- scales on accumulators, folded into the operands ------------------------------------------------- */
+/* ---- scales on accumulators, folded into the operands ---------------------------------------- */
 
-/* a x input group scale: exact in f32 for fills E1, E2, W, S, X (short significands), checked by the caller through the norms. */
+/* a x input group scale: exact in f32 for fills E1, E2, W, S, X (short significands), checked by
+ * the caller through the norms. */
 static bool fold_a(struct problem *q, struct arena *arena)
 {
     const struct ref_gemm *p = &q->ref;
@@ -43,6 +44,12 @@ double problem_c_scale(const struct problem *q, int64_t col, int64_t l)
     return ref_flush_factor(&alone, 0, col, l);
 }
 
+/* The column, among those of all experts, of row j of w. */
+static int64_t column_of(const struct problem *q, int64_t j)
+{
+    return j / q->cols_count * q->ref.n + q->cols[j % q->cols_count];
+}
+
 static bool fold_w(struct problem *q, struct arena *arena)
 {
     const struct ref_gemm *p = &q->ref;
@@ -50,11 +57,11 @@ static bool fold_w(struct problem *q, struct arena *arena)
     q->w_eff = q->w;
     if (!ref_scales_on_c(p))
         return true;
-    q->w_eff = arena_alloc(arena, (size_t)(q->cols_count * p->k), sizeof *q->w_eff);
-    for (int64_t j = 0; q->w_eff && j < q->cols_count; j++)
+    q->w_eff = arena_alloc(arena, (size_t)(p->experts * q->cols_count * p->k), sizeof *q->w_eff);
+    for (int64_t j = 0; q->w_eff && j < p->experts * q->cols_count; j++)
         for (int64_t g = 0; g * p->group < p->k; g++) {
             int64_t end = (g + 1) * p->group < p->k ? (g + 1) * p->group : p->k;
-            double s = problem_c_scale(q, q->cols[j], g * p->group);
+            double s = problem_c_scale(q, column_of(q, j), g * p->group);
 
             for (int64_t l = g * p->group; l < end; l++) {
                 double x = (double)q->w[j * p->k + l] * s;
@@ -68,7 +75,7 @@ static bool fold_w(struct problem *q, struct arena *arena)
     return q->w_eff != NULL;
 }
 
-/* ---- conditions ------------------------------------------------------------------------------------------ */
+/* ---- conditions ------------------------------------------------------------------------------ */
 
 /* What holds every partial sum: 24 bits of f32; int32 where nothing is flushed through f32. */
 static const char *accumulator_holds(const struct problem *q)
@@ -81,29 +88,40 @@ static const char *accumulator_holds(const struct problem *q)
     return q->p < 0x1p24 ? NULL : "accumulators may round: P is not below 2^24 units";
 }
 
-static const char *measure(struct problem *q, struct arena *arena)
+/* Rows and columns that meet: `count` rows of a with the columns of one expert. */
+static const char *measure(struct problem *q, const float *a, int64_t count, const float *w,
+                           struct arena *arena)
 {
     const struct ref_gemm *p = &q->ref;
-    struct ref_norm *na = arena_alloc(arena, (size_t)p->m, sizeof *na);
+    struct ref_norm *na = arena_alloc(arena, (size_t)count, sizeof *na);
     struct ref_norm *nw = arena_alloc(arena, (size_t)q->cols_count, sizeof *nw);
     float *work = arena_alloc(arena, (size_t)(16 * p->k + 64), sizeof *work);
+    struct ref_chunks chunks;
+    double largest;
 
     if (!na || !nw || !work)
         return memory_out;
-    ref_norms(q->a_eff, p->m, p->k, na);
-    ref_norms(q->w_eff, q->cols_count, p->k, nw);
-    q->p = ref_exact_p(na, p->m, nw, q->cols_count);
-    if (!q->inexact)
-        q->inexact = accumulator_holds(q);
-    q->chunks = (struct ref_chunks){q->p, q->p};
-    if (q->fill.kind == REF_FILL_E2 && isfinite(q->p))
-        q->chunks = ref_exact_chunks(q->a_eff, na, p->m, q->w_eff, nw, q->cols_count, p->k, work);
-    if (p->f16_accum && !q->inexact && !(q->chunks.sum <= 0x1p11))
-        q->inexact = "f16 accumulators may round: the chunk sums exceed 2^11 units";
+    ref_norms(a, count, p->k, na);
+    ref_norms(w, q->cols_count, p->k, nw);
+    largest = ref_exact_p(na, count, nw, q->cols_count);
+    chunks = (struct ref_chunks){largest, largest};
+    if (q->fill.kind == REF_FILL_E2 && isfinite(largest))
+        chunks = ref_exact_chunks(a, na, count, w, nw, q->cols_count, p->k, work);
+    q->p = fmax(q->p, largest);
+    q->chunks.sum = fmax(q->chunks.sum, chunks.sum);
+    q->chunks.range = fmax(q->chunks.range, chunks.range);
     return NULL;
 }
 
-/* ---- products --------------------------------------------------------------------------------------------- */
+static void judge_measure(struct problem *q)
+{
+    if (!q->inexact)
+        q->inexact = accumulator_holds(q);
+    if (q->ref.f16_accum && !q->inexact && !(q->chunks.sum <= 0x1p11))
+        q->inexact = "f16 accumulators may round: the chunk sums exceed 2^11 units";
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
 
 static void widen(const float *x, double *out, size_t n)
 {
@@ -111,66 +129,131 @@ static void widen(const float *x, double *out, size_t n)
         out[i] = (double)x[i];
 }
 
-/* sgemm where P < 2^24 makes it exact; dgemm holds 2^53. */
+/* c = a w, in double. sgemm where P < 2^24 makes it exact; dgemm holds 2^53. */
+static bool multiply(const struct problem *q, const float *a, const float *w, int64_t m, double *c,
+                     int threads, struct arena *arena)
+{
+    int64_t n = q->cols_count, k = q->ref.k;
+
+    if (q->p < 0x1p24) {
+        float *c32 = arena_alloc(arena, (size_t)(m * n), sizeof *c32);
+
+        if (!c32 || !ref_blas_f32(m, n, k, a, w, c32, threads))
+            return false;
+        widen(c32, c, (size_t)(m * n));
+    } else {
+        double *a64 = arena_alloc(arena, (size_t)(m * k), sizeof *a64);
+        double *w64 = arena_alloc(arena, (size_t)(n * k), sizeof *w64);
+
+        if (!a64 || !w64)
+            return false;
+        widen(a, a64, (size_t)(m * k));
+        widen(w, w64, (size_t)(n * k));
+        return ref_blas_f64(m, n, k, a64, w64, c, threads);
+    }
+    return true;
+}
+
+/* The output rows of one expert and their rows of A, one after the other. */
+struct gathered {
+    int64_t count;
+    int64_t *out;
+    float *a; /* count x k */
+};
+
+/* False: memory is out. */
+static bool gather(const struct problem *q, int64_t e, struct arena *arena, struct gathered *g)
+{
+    const struct routing *r = &q->routing;
+    int64_t k = q->ref.k;
+
+    g->count = 0;
+    g->out = arena_alloc(arena, (size_t)r->rows, sizeof *g->out);
+    for (int64_t row = 0; g->out && row < r->rows; row++)
+        if (r->row_expert[row] == e)
+            g->out[g->count++] = row;
+    g->a = arena_alloc(arena, (size_t)(g->count * k), sizeof *g->a);
+    if (!g->out || !g->a)
+        return false;
+    for (int64_t i = 0; i < g->count; i++)
+        memcpy(g->a + i * k, q->a_eff + r->row_a[g->out[i]] * k, (size_t)k * sizeof *g->a);
+    return true;
+}
+
+/* One expert's part of the product: measured, multiplied, scattered. */
+static const char *expert_product(struct problem *q, int64_t e, int threads, struct arena *arena)
+{
+    const float *w = q->w_eff + e * q->cols_count * q->ref.k;
+    int64_t n = q->cols_count;
+    struct gathered g;
+    const char *why;
+    double *c;
+
+    if (!gather(q, e, arena, &g))
+        return memory_out;
+    if (g.count == 0)
+        return NULL;
+    why = measure(q, g.a, g.count, w, arena);
+    if (why)
+        return why;
+    c = arena_alloc(arena, (size_t)(g.count * n), sizeof *c);
+    if (!c || !multiply(q, g.a, w, g.count, c, threads, arena))
+        return memory_out;
+    for (int64_t i = 0; i < g.count; i++)
+        memcpy(q->acc + g.out[i] * n, c + i * n, (size_t)n * sizeof *c);
+    return NULL;
+}
+
+static const char *dense_product(struct problem *q, int threads, struct arena *arena)
+{
+    const char *why = measure(q, q->a_eff, q->ref.m, q->w_eff, arena);
+
+    if (why)
+        return why;
+    return multiply(q, q->a_eff, q->w_eff, q->ref.m, q->acc, threads, arena) ? NULL : memory_out;
+}
+
 static const char *product(struct problem *q, int threads, struct arena *arena)
 {
-    const struct ref_gemm *p = &q->ref;
-    int64_t m = p->m, n = q->cols_count, k = p->k;
-    size_t mark;
-    bool ok;
+    bool dense = q->routing.type == HUM_GEMM_DENSE;
+    size_t mark = arena->used;
+    const char *why = dense ? dense_product(q, threads, arena) : NULL;
 
-    q->acc = arena_alloc(arena, (size_t)(m * n), sizeof *q->acc);
-    mark = arena->used;
-    if (!q->acc)
-        return memory_out;
-    if (q->p < 0x1p24) {
-        float *c = arena_alloc(arena, (size_t)(m * n), sizeof *c);
-
-        ok = c && ref_blas_f32(m, n, k, q->a_eff, q->w_eff, c, threads);
-        if (ok)
-            widen(c, q->acc, (size_t)(m * n));
-    } else {
-        double *a = arena_alloc(arena, (size_t)(m * k), sizeof *a);
-        double *w = arena_alloc(arena, (size_t)(n * k), sizeof *w);
-
-        ok = a && w;
-        if (ok) {
-            widen(q->a_eff, a, (size_t)(m * k));
-            widen(q->w_eff, w, (size_t)(n * k));
-            ok = ref_blas_f64(m, n, k, a, w, q->acc, threads);
-        }
+    for (int64_t e = 0; !dense && !why && e < q->ref.experts; e++) {
+        arena->used = mark;
+        why = expert_product(q, e, threads, arena);
     }
     arena->used = mark;
-    return ok ? NULL : memory_out;
+    judge_measure(q);
+    return why;
 }
 
 /* Fill X: plain loops, since a BLAS promises nothing about NaN and infinity. */
-static const char *special_product(struct problem *q, struct arena *arena)
+static void special_product(struct problem *q)
 {
     const struct ref_gemm *p = &q->ref;
 
-    q->acc = arena_alloc(arena, (size_t)(p->m * q->cols_count), sizeof *q->acc);
-    if (!q->acc)
-        return memory_out;
-    for (int64_t i = 0; i < p->m; i++)
-        for (int64_t j = 0; j < q->cols_count; j++) {
-            const float *a = q->a_eff + i * p->k, *w = q->w_eff + j * p->k;
+    for (int64_t i = 0; i < q->routing.rows; i++)
+        for (int64_t j = 0; problem_writes(q, i) && j < q->cols_count; j++) {
+            const float *a = q->a_eff + q->routing.row_a[i] * p->k;
+            const float *w = q->w_eff + problem_w_at(q, i, j);
             double sum = 0.0;
 
             for (int64_t l = 0; l < p->k; l++)
                 sum += (double)a[l] * (double)w[l];
             q->acc[i * q->cols_count + j] = sum;
         }
-    return NULL;
 }
 
-/* ---- one or two products an output: fills P, O and C ------------------------------------------------------------------- */
+/* ---- one or two products an output: fills P, O and C ----------------------------------------- */
 
-/* The chain's result where all activations but the one at `live` are zero: the product, through one flush if there is one. */
+/* The chain's result where all activations of row `row` of A but the one at `live` are zero, for
+ * row j of w: the product, through one flush if there is one. */
 static double single(const struct problem *q, int64_t row, int64_t j, int64_t live)
 {
     const struct ref_gemm *p = &q->ref;
     double c0 = (double)q->a[row * p->k + live] * (double)q->w[j * p->k + live];
+    int64_t col = column_of(q, j);
     double f;
 
     if (q->fill.kind == REF_FILL_C) /* two terms, of at most 24 bits together */
@@ -178,15 +261,16 @@ static double single(const struct problem *q, int64_t row, int64_t j, int64_t li
     if (p->f16_accum)
         c0 = round_to(dtype_find("f16"), (double)(float)c0);
     if (p->int_scale)
-        return c0 * q->s_int[q->cols[j] * ref_groups(p) + live / p->group];
+        return c0 * q->s_int[col * ref_groups(p) + live / p->group];
     if (!ref_scales_on_c(p) && !p->input_group)
         return c0;
-    f = ref_flush_factor(p, row, q->cols[j], live);
+    f = ref_flush_factor(p, row, col, live);
     return p->f16_accum ? round_to(dtype_find("f16"), f * c0)
                         : (double)(float)(f * (double)(float)c0);
 }
 
-/* Zero times infinity: a column with an infinite or NaN weight reads NaN in every row whose live k is another. */
+/* Zero times infinity: a column with an infinite or NaN weight reads NaN in every row whose live
+ * k is another. */
 static int64_t not_finite(const float *w, int64_t k, int64_t *at)
 {
     int64_t count = 0;
@@ -199,54 +283,83 @@ static int64_t not_finite(const float *w, int64_t k, int64_t *at)
     return count;
 }
 
-static const char *single_products(struct problem *q, struct arena *arena)
+static void single_column(struct problem *q, int64_t j)
 {
     const struct ref_gemm *p = &q->ref;
+    int64_t at = -1, bad = not_finite(q->w + j * p->k, p->k, &at);
 
-    q->acc = arena_alloc(arena, (size_t)(p->m * q->cols_count), sizeof *q->acc);
-    if (!q->acc)
-        return memory_out;
-    for (int64_t j = 0; j < q->cols_count; j++) {
-        int64_t at = -1, bad = not_finite(q->w + j * p->k, p->k, &at);
+    for (int64_t i = 0; i < q->routing.rows; i++) {
+        int64_t row = q->routing.row_a[i], live;
+        bool lost;
 
-        for (int64_t i = 0; i < p->m; i++) {
-            int64_t live = ref_fill_live_k(&q->fill, p, i);
-            bool lost = bad > 1 || (bad == 1 && at != live);
-
-            q->acc[i * q->cols_count + j] = lost ? (double)NAN : single(q, i, j, live);
-        }
+        if (q->routing.row_expert[i] != j / q->cols_count)
+            continue;
+        live = ref_fill_live_k(&q->fill, p, row);
+        lost = bad > 1 || (bad == 1 && at != live);
+        q->acc[i * q->cols_count + j % q->cols_count] =
+            lost ? (double)NAN : single(q, row, j, live);
     }
-    return NULL;
 }
 
-/* ---- everything ------------------------------------------------------------------------------------------------ */
+/* ---- everything ------------------------------------------------------------------------------ */
 
 static const char *sums(struct problem *q, int threads, struct arena *arena)
 {
-    const char *why;
-
     if (!fold_a(q, arena) || !fold_w(q, arena))
         return memory_out;
-    if (q->fill.kind == REF_FILL_X)
-        return special_product(q, arena);
-    why = measure(q, arena);
-    return why ? why : product(q, threads, arena);
+    if (q->fill.kind != REF_FILL_X)
+        return product(q, threads, arena);
+    special_product(q);
+    return NULL;
+}
+
+static const char *accumulators(struct problem *q, int threads, struct arena *arena)
+{
+    bool single_product =
+        q->fill.kind == REF_FILL_P || q->fill.kind == REF_FILL_O || q->fill.kind == REF_FILL_C;
+
+    q->acc = arena_alloc(arena, (size_t)(q->routing.rows * q->cols_count), sizeof *q->acc);
+    if (!q->acc)
+        return memory_out;
+    if (!single_product)
+        return sums(q, threads, arena);
+    for (int64_t j = 0; j < q->ref.experts * q->cols_count; j++)
+        single_column(q, j);
+    return NULL;
+}
+
+/* Output rows from `row` on that follow one another in A, too, and have one expert. */
+static int64_t run_of(const struct routing *r, int64_t row)
+{
+    int64_t count = 1;
+
+    while (row + count < r->rows && r->row_expert[row + count] == r->row_expert[row] &&
+           r->row_a[row + count] == r->row_a[row] + count)
+        count++;
+    return count;
 }
 
 const char *problem_want(struct problem *q, int threads, struct arena *arena)
 {
-    const struct ref_gemm *p = &q->ref;
-    bool single_product =
-        q->fill.kind == REF_FILL_P || q->fill.kind == REF_FILL_O || q->fill.kind == REF_FILL_C;
-    const char *why = single_product ? single_products(q, arena) : sums(q, threads, arena);
-    double *work = arena_alloc(arena, (size_t)(3 * q->cols_count), sizeof *work);
+    const struct routing *r = &q->routing;
+    const char *why = accumulators(q, threads, arena);
+    int64_t n = q->cols_count;
+    double *work = arena_alloc(arena, (size_t)(3 * n), sizeof *work);
+    int64_t *cols = arena_alloc(arena, (size_t)n, sizeof *cols);
 
     if (why)
         return why;
-    q->want = arena_alloc(arena, (size_t)(p->m * q->cols_count), sizeof *q->want);
-    if (!work || !q->want)
+    q->want = arena_alloc(arena, (size_t)(r->rows * n), sizeof *q->want);
+    if (!work || !cols || !q->want)
         return memory_out;
-    ref_epilogue_rows(&q->epilogue, 0, p->m, q->cols_count == p->n ? NULL : q->cols, q->cols_count,
-                      q->acc, work, q->want);
+    for (int64_t row = 0, count; row < r->rows; row += count) {
+        count = run_of(r, row);
+        if (!problem_writes(q, row))
+            continue;
+        for (int64_t j = 0; j < n; j++)
+            cols[j] = problem_col(q, row, j);
+        ref_epilogue_rows(&q->epilogue, r->row_a[row], r->row_a[row] + count, cols, n,
+                          q->acc + row * n, work, q->want + row * n);
+    }
     return NULL;
 }

@@ -1,9 +1,13 @@
 /* humming.h - the contract between humcheck and a source of Humming kernels (a "provider").
  *
- * Explicit configuration and tensors, no layer objects, no hidden state: everything a kernel needs is
- * in its arguments. Names are upstream Humming's own (LayerConfig, ComputeConfig, TuningConfig); what
- * the numbers must be is in docs/semantics.md. This is the only header that both the harness and the
- * kernels include; it depends on nothing but the C library and may be used alone to write a provider
+ * Explicit configuration and tensors, no layer objects, no hidden state: everything a kernel needs
+ * is
+ * in its arguments. Names are upstream Humming's own (LayerConfig, ComputeConfig, TuningConfig);
+ * what
+ * the numbers must be is in docs/semantics.md. This is the only header that both the harness and
+ * the
+ * kernels include; it depends on nothing but the C library and may be used alone to write a
+ * provider
  * (a shared library that exports HUM_PROVIDER_SYMBOL).
  *
  * Shapes are written outermost first; every tensor is dense and row-major (the last index is
@@ -23,9 +27,10 @@ extern "C" {
 /* Raised whenever a struct below changes. A provider with another number is refused. */
 #define HUM_ABI_VERSION 1
 
-/* ---- formats ------------------------------------------------------------------------------------
+/* ---- formats ----
  *
- * A format is upstream's kId: base*10^7 + signed*10^6 + bits*10^4 + exponent*100 + mantissa, base 1 an
+ * A format is upstream's kId: base*10^7 + signed*10^6 + bits*10^4 + exponent*100 + mantissa, base 1
+ * an
  * integer, base 2 a float (source: upstream's C++ data type classes). Any format of the grammar
  * u?intN and floatNeXmY has an id, so there is no list to keep in step.
  */
@@ -73,7 +78,7 @@ static inline bool hum_dtype_is_signed(int32_t dtype)
     return dtype / 1000000 % 10 == 1;
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------ */
+/* ---- tensors ---- */
 
 enum { HUM_MAX_RANK = 4 };
 
@@ -88,7 +93,7 @@ struct hum_tensor {
     size_t bytes;
 };
 
-/* ---- configuration ------------------------------------------------------------------------------ */
+/* ---- configuration ---- */
 
 enum hum_gemm_type {
     HUM_GEMM_DENSE,
@@ -140,7 +145,8 @@ struct hum_compute_config {
     bool use_f16_accum;       /* a = f16, or a = e4m3 with c = f16 */
     bool use_batch_invariant; /* then no Stream-K, and warp_k == block_k */
     bool
-        use_m_major_input_scale; /* input_scale is (groups, round_up(m, 4)) instead of (m, groups) */
+        /* input_scale is (groups, round_up(m, 4)) instead of (m, groups) */
+        use_m_major_input_scale;
 };
 
 /* How it is computed, as far as only the kernel sees it. Upstream's TuningConfig. */
@@ -160,14 +166,16 @@ struct hum_tuning_config {
     bool use_pdl;
 };
 
-/* ---- weights ------------------------------------------------------------------------------------
+/* ---- weights ----
  *
  * Standard form (what checkpoints become; source: upstream's "standard format"), N = n, K = k valid
  * sizes, B = bits(b), E = [num_experts] in front of every shape when num_experts > 0:
  *
- *   weight          (N, K*B/32) HUM_INT32: row n is a bit stream, least significant bit first; element k
+ *   weight          (N, K*B/32) HUM_INT32: row n is a bit stream, least significant bit first;
+ *                   element k
  *                   lies at bits [k*B, (k+1)*B) of it and may straddle words. K*B % 32 == 0.
- *   weight_scale    group (N, K/g) bs_dtype; channel (N, 1) bs_dtype; block (N/gn, K/g) HUM_F32, both
+ *   weight_scale    group (N, K/g) bs_dtype; channel (N, 1) bs_dtype; block (N/gn, K/g) HUM_F32,
+ *                   both
  *                   rounded up; tensor (1) HUM_F32
  *   zero_point      integer: (N*B/32, K/g) HUM_INT32, column g is a bit stream along N as above;
  *                   floating: (N, K/g) a_dtype. K/g is 1 for channel and tensor scales.
@@ -184,7 +192,7 @@ struct hum_weights {
     struct hum_tensor bias;
 };
 
-/* ---- one product -------------------------------------------------------------------------------- */
+/* ---- one product ---- */
 
 struct hum_gemm_args {
     const struct hum_layer_config *layer;
@@ -200,13 +208,17 @@ struct hum_gemm_args {
     struct hum_tensor expert_ids;        /* indexed: HUM_INT32, one a block of block_m sorted ids */
     struct hum_tensor num_tokens_padded; /* indexed: (1) HUM_INT32 */
     struct hum_tensor
-        expert_layout; /* grouped_contiguous: (E+1) offsets; grouped_masked: (E) counts; INT32 or INT64 */
-    struct hum_tensor locks; /* HUM_INT32, zero at the first launch; zero again after each */
+        /* grouped_contiguous: (E+1) offsets; grouped_masked: (E) counts; INT32 or INT64 */
+        expert_layout;
+    struct hum_tensor locks; /* HUM_INT32, zero at the first launch; zero again after each. With
+                              * Stream-K: at least one element a tile of the outputs, else
+                              * HUM_INVALID; what is not zero at entry is HUM_INVALID to a provider
+                              * on the host and undefined on a device. Without: may be absent */
     int32_t top_k;           /* 1 for dense */
     int64_t valid_shape_m;   /* 0, or an estimate of routed rows that chooses the kernel */
 };
 
-/* ---- how a kernel sums --------------------------------------------------------------------------- */
+/* ---- how a kernel sums ---- */
 
 enum hum_arithmetic {
     HUM_ARITHMETIC_IEEE,       /* semantics.md section 4, `kernels/cpu` */
@@ -215,7 +227,8 @@ enum hum_arithmetic {
 
 enum { HUM_MAX_SLICES = 64 };
 
-/* The order and arithmetic in which the tile that holds one output element is summed. k is the padded
+/* The order and arithmetic in which the tile that holds one output element is summed. k is the
+ * padded
  * index. Slice 0 holds the last k; slices are added in this order. */
 struct hum_accumulation {
     enum hum_arithmetic arithmetic;
@@ -233,7 +246,7 @@ struct hum_accumulation {
     } slice[HUM_MAX_SLICES];
 };
 
-/* ---- outcomes --------------------------------------------------------------------------------------- */
+/* ---- outcomes ---- */
 
 enum hum_code {
     HUM_OK,
@@ -247,11 +260,13 @@ enum { HUM_REASON_BYTES = 240 };
 
 #include "kernels/abi/humming_ops.h" /* the other operations of the family */
 
-/* ---- the provider --------------------------------------------------------------------------------- */
+/* ---- the provider ---- */
 
 /* All functions that return enum hum_code write one sentence (no newline) to `reason` unless they
- * return HUM_OK; nothing is written to any tensor then. No function keeps a pointer that it was given
- * beyond the call. A NULL function is an operation that the provider lacks. Calls on one handle come
+ * return HUM_OK; nothing is written to any tensor then. No function keeps a pointer that it was
+ * given
+ * beyond the call. A NULL function is an operation that the provider lacks. Calls on one handle
+ * come
  * from one thread at a time. */
 struct hum_provider {
     int32_t abi_version; /* HUM_ABI_VERSION */
@@ -284,7 +299,10 @@ struct hum_provider {
                                const struct hum_weights *standard, struct hum_weights *out,
                                char reason[HUM_REASON_BYTES]);
 
-    /* One product. Returns when the output may be read. */
+    /* One product. Returns when the output may be read. HUM_INVALID: outputs overlap any other tensor
+     * of the call; a tensor (but locks) is there that the configuration has no use for. With m = 0
+     * inputs, input_scale and outputs have no bytes and may have no data: HUM_OK, nothing is
+     * written. */
     enum hum_code (*forward)(void *handle, const struct hum_gemm_args *args,
                              char reason[HUM_REASON_BYTES]);
 
@@ -298,10 +316,12 @@ struct hum_provider {
     /* The other operations of the family; NULL: none. */
     const struct hum_ops *ops;
 
-    /* Names of the tuning fields that change neither bits nor order ("num_stages", ...), ended by NULL. */
+    /* Names of the tuning fields that change neither bits nor order ("num_stages", ...), ended by
+     * NULL. */
     const char *const *inert_tuning;
 
-    /* Memory of the device. A provider on the host may leave these NULL: malloc and memcpy are used. */
+    /* Memory of the device. A provider on the host may leave these NULL: malloc and memcpy are
+     * used. */
     enum hum_code (*alloc)(void *handle, size_t bytes, void **out, char reason[HUM_REASON_BYTES]);
     void (*release)(void *handle, void *data);
     enum hum_code (*upload)(void *handle, void *device, const void *host, size_t bytes,

@@ -1,8 +1,13 @@
-/* humming_ops.h - the rest of the family's contract: quantizers, packing, inputs, weighted sum, buffers of the experts pipeline.
+/* humming_ops.h - the rest of the family's contract: quantizers, packing, inputs, weighted sum,
+ * buffers of the experts pipeline.
  *
- * Included by humming.h, whose rules hold here: borrowed tensors, dense and row-major; HUM_OK or a sentence with nothing written; an
- * operation that a provider lacks is a NULL function. E is a number of experts, G of groups. Rules that differ between upstream generations are
- * named parameters, never a silent choice. Sources: upstream's kernel headers and operations of the same names.
+ * Included by humming.h, whose rules hold here: borrowed tensors, dense and row-major; HUM_OK or a
+ * sentence with nothing written. A tensor that is written must not overlap any other tensor of the
+ * call (HUM_INVALID); it may lie directly beside one. An
+ * operation that a provider lacks is a NULL function. E is a number of experts, G of groups. Rules
+ * that differ between upstream generations are
+ * named parameters, never a silent choice. Sources: upstream's kernel headers and operations of the
+ * same names.
  */
 #ifndef KERNELS_ABI_HUMMING_OPS_H
 #define KERNELS_ABI_HUMMING_OPS_H
@@ -11,12 +16,16 @@
 #error "include kernels/abi/humming.h"
 #endif
 
-/* ---- weights ------------------------------------------------------------------------------------------ */
+/* ---- weights ---- */
 
 /* How a group's scale follows from its extremes, and how values are rounded to codes. */
 enum hum_quant_rule {
-    HUM_QUANT_RULE_2026_05, /* integers: max(max/(M+1.499), -min/(M+0.499)), M = 2^(b-1)-1; e8m0 exponent truncated; floats: ties to zero */
-    HUM_QUANT_RULE_2026_08 /* integers: max(max/(M+1), -min/M), clamped; e8m0 rounded up to a power of two; floats: ties to zero */
+    /* integers: max(max/(M+1.499), -min/(M+0.499)), M = 2^(b-1)-1; e8m0 exponent truncated;
+     * floats: ties to zero */
+    HUM_QUANT_RULE_2026_05,
+    /* integers: max(max/(M+1), -min/M), clamped; e8m0 rounded up to a power of two; floats: ties
+     * to zero */
+    HUM_QUANT_RULE_2026_08
 };
 
 /* inputs -> codes, scale, zero point. */
@@ -28,7 +37,8 @@ struct hum_quant_weight_args {
     bool use_e8m0_scale;      /* scale is a power of two, stored as e8m0 */
     bool has_zero_point, is_fp_zero_point;
     bool
-        allow_negative_scale; /* integers without zero point: sign chosen so that the wider side fits */
+        /* integers without zero point: sign chosen so that the wider side fits */
+        allow_negative_scale;
     enum hum_quant_rule rule;
     struct hum_tensor codes; /* out: (rows, cols) HUM_INT32, one code an element */
     struct hum_tensor scale; /* out: (rows, G) HUM_F32, or HUM_E8M0; absent without scale */
@@ -36,7 +46,8 @@ struct hum_quant_weight_args {
         zero_point; /* out: (rows, G) HUM_F32 (whole numbers if integer); absent without */
 };
 
-/* Codes of any floatNeXmY (N <= 8) to f32, every code finite: a power-of-two scaling, subnormals exact. */
+/* Codes of any floatNeXmY (N <= 8) to f32, every code finite: a power-of-two scaling, subnormals
+ * exact. */
 struct hum_dequant_weight_args {
     struct hum_tensor codes; /* (n) HUM_INT32 */
     int32_t source_dtype;
@@ -51,7 +62,8 @@ struct hum_pack_args {
     struct hum_tensor packed; /* (rows, cols * bits / 32) HUM_INT32 */
 };
 
-/* Requantizes the e2m1 groups whose e8m0 scale is below hi - range (semantics.md section 8), in place. */
+/* Requantizes the e2m1 groups whose e8m0 scale is below hi - range (semantics.md section 8), in
+ * place. */
 struct hum_process_mxfp4_args {
     int32_t a_dtype;          /* HUM_E4M3 or HUM_INT8: the range */
     int32_t range;            /* R; 0: the contract's (11, 3) */
@@ -61,7 +73,7 @@ struct hum_process_mxfp4_args {
     struct hum_tensor factor; /* out: (1) or (N) HUM_F32: 2^(base - 127) */
 };
 
-/* ---- activations ----------------------------------------------------------------------------------------- */
+/* ---- activations ---- */
 
 enum hum_activation {
     HUM_ACT_NONE,
@@ -96,7 +108,8 @@ struct hum_process_input_args {
     enum hum_activation_form form;
     float alpha, beta, limit; /* of SWIGLU; limit 0: none */
     int64_t
-        hadamard_block_size; /* 0: none; a power of two up to 512; natural order, times 1/sqrt(size) */
+        /* 0: none; a power of two up to 512; natural order, times 1/sqrt(size) */
+        hadamard_block_size;
     enum hum_input_quant_mode quant_mode;
     int32_t quant_dtype; /* of outputs; HUM_NONE with HUM_QUANT_DISABLED */
     int64_t quant_group_size;
@@ -120,7 +133,8 @@ struct hum_hadamard_args {
     int64_t block_size;
 };
 
-/* outputs[t] = cast(sum over j, in order, in f32, of inputs[t, j] weights[t, j]); entries whose expert maps to a
+/* outputs[t] = cast(sum over j, in order, in f32, of inputs[t, j] weights[t, j]); entries whose
+ * expert maps to a
  * negative local index, or whose id is negative, are left out. */
 struct hum_moe_fused_mul_sum_args {
     struct hum_tensor inputs;     /* (T, top_k, H) HUM_F16, HUM_BF16 or HUM_F32 */
@@ -130,10 +144,12 @@ struct hum_moe_fused_mul_sum_args {
     struct hum_tensor outputs;    /* (T, H), format of inputs */
 };
 
-/* ---- the experts pipeline ---------------------------------------------------------------------------------- */
+/* ---- the experts pipeline ---- */
 
-/* quantize -> GEMM -> activation -> quantize -> GEMM -> weighted sum. Buffers in that order; those a pipeline does not need have bytes 0. Walking
- * the needed ones backwards from the last: even places lie in workspace1, odd ones in workspace2, so that neighbours never share and
+/* quantize -> GEMM -> activation -> quantize -> GEMM -> weighted sum. Buffers in that order; those
+ * a pipeline does not need have bytes 0. Walking
+ * the needed ones backwards from the last: even places lie in workspace1, odd ones in workspace2,
+ * so that neighbours never share and
  * the last is in workspace1. Source: facts of a serving project's experts classes. */
 enum hum_buffer {
     HUM_BUFFER_QUANTED_GATE_UP_INPUT,
@@ -179,7 +195,8 @@ struct hum_ops {
     enum hum_code (*moe_fused_mul_sum)(void *handle, const struct hum_moe_fused_mul_sum_args *args,
                                        char reason[HUM_REASON_BYTES]);
 
-    /* Sizes and places of the pipeline's buffers; HUM_INVALID with a sentence when the layers do not fit each other. */
+    /* Sizes and places of the pipeline's buffers; HUM_INVALID with a sentence when the layers do
+     * not fit each other. */
     enum hum_code (*buffer_metas)(void *handle, const struct hum_experts_config *config,
                                   struct hum_buffer_meta out[HUM_BUFFER_COUNT],
                                   char reason[HUM_REASON_BYTES]);

@@ -73,7 +73,7 @@ static enum hum_code check_shapes(const struct hum_layer_config *l, char reason[
         {l->shape_k % (512 / bits) != 0, "shape_k must be a multiple of 512 / bits(a)"},
         {l->pad_shape_n % 8 != 0, "pad_shape_n must be a multiple of 8"},
         {l->pad_shape_k % (128 / bits) != 0, "pad_shape_k must be a multiple of 128 / bits(a)"},
-        {l->num_experts < 0, "num_experts must not be negative"},
+        {l->num_experts < 0 || l->num_experts > 1 << 14, "num_experts must be from 0 to 2^14"},
         {(l->shape_k - l->pad_shape_k) * hum_dtype_bits(l->b_dtype) % 32 != 0,
          "a row of weight codes must be whole 32-bit words"},
     };
@@ -81,8 +81,9 @@ static enum hum_code check_shapes(const struct hum_layer_config *l, char reason[
     return CHECK_RULES(rules, reason);
 }
 
-/* Weights whose every value the activation's format holds (humming.md 2.3: an integer of B bits needs B - 2
- * mantissa bits, with zero points one more; a float no more exponent and mantissa bits). */
+/* Weights whose every value the activation's format holds (upstream Humming: an integer of B bits
+ * needs B - 2 mantissa bits, with zero points one more; a float no more exponent and mantissa
+ * bits). */
 static enum hum_code check_weight_format(const struct hum_layer_config *l,
                                          char reason[HUM_REASON_BYTES])
 {
@@ -134,8 +135,8 @@ static enum hum_code check_formats(const struct hum_layer_config *l, char reason
     return CHECK_RULES(rules, reason);
 }
 
-/* A group is not smaller than an instruction; 4-bit floats exist only where the instruction itself takes
- * scales of 16 values. */
+/* A group is not smaller than an instruction; 4-bit floats exist only where the instruction itself
+ * takes scales of 16 values. */
 static int64_t smallest_group(const struct hum_layer_config *l)
 {
     const int bits = hum_dtype_bits(l->a_dtype);
@@ -229,9 +230,6 @@ enum hum_code config_check_layer(const struct hum_layer_config *layer,
         rc = check_weight_format(layer, reason);
     if (rc)
         return rc;
-    if (layer->num_experts)
-        return refuse(reason, HUM_UNSUPPORTED,
-                      "the cpu provider has no experts, only dense layers");
     if (layer->input_quant_mode > HUM_QUANT_DYNAMIC_GROUP)
         return refuse(reason, HUM_UNSUPPORTED, "the cpu provider has no secondary input scales");
     return HUM_OK;
@@ -249,14 +247,17 @@ enum hum_code config_check_compute(const struct hum_layer_config *layer,
         return refuse(reason, HUM_INVALID, "the compute configuration is missing");
     if (compute->gemm_type < HUM_GEMM_DENSE || compute->gemm_type > HUM_GEMM_GROUPED_MASKED)
         return refuse(reason, HUM_INVALID, "gemm_type is out of range");
-    if (compute->gemm_type != HUM_GEMM_DENSE)
-        return refuse(reason, HUM_UNSUPPORTED, "the cpu provider computes dense products only");
+    if ((compute->gemm_type == HUM_GEMM_DENSE) != (layer->num_experts == 0))
+        return refuse(reason, HUM_INVALID,
+                      "num_experts must be 0 with gemm_type dense, and positive with the others");
     if (compute->use_f16_accum &&
         !(layer->a_dtype == HUM_F16 || (layer->a_dtype == HUM_E4M3 && layer->c_dtype == HUM_F16)))
         return refuse(reason, HUM_INVALID,
                       "use_f16_accum needs float16 activations, or float8e4m3 with float16 output");
     if (compute->use_m_major_input_scale && layer->as_dtype == HUM_NONE)
         return refuse(reason, HUM_INVALID, "use_m_major_input_scale needs input scales");
+    if (compute->use_m_major_input_scale && compute->gemm_type == HUM_GEMM_INDEXED)
+        return refuse(reason, HUM_INVALID, "gemm_type indexed excludes use_m_major_input_scale");
     return HUM_OK;
 }
 
@@ -316,6 +317,9 @@ static enum hum_code check_schedule(const struct hum_layer_config *l,
          "use_batch_invariant needs warp_k equal to block_k"},
         {t->num_sms < 0 || t->num_ctas_per_sm < 0, "the number of workers must not be negative"},
         {t->use_stream_k && t->num_ctas_per_sm == 0, "use_stream_k needs num_ctas_per_sm"},
+        {c->gemm_type == HUM_GEMM_INDEXED &&
+             (t->use_tma_a || t->use_tma_c || t->use_tma_as || t->use_tma_as2),
+         "gemm_type indexed excludes use_tma_a, use_tma_c, use_tma_as and use_tma_as2"},
         {t->num_stages < 0 || t->num_write_splits < 0 || t->multi_cast_size_a < 0 ||
              t->multi_cast_size_b < 0 || t->raster_group_m < 0,
          "counts of stages, splits, multicast and raster groups must not be negative"},
@@ -405,10 +409,11 @@ int64_t config_flush_k(const struct hum_layer_config *layer, int64_t warp_k)
 struct hum_tuning_config config_heuristics(const struct hum_layer_config *layer, int64_t m)
 {
     const int bits = hum_dtype_bits(layer->a_dtype);
+    const int64_t rows = layer->num_experts ? divide_up(m, layer->num_experts) : m;
     char unused[HUM_REASON_BYTES];
-    struct hum_tuning_config t = {.block_m = m <= 16   ? 16
-                                             : m <= 32 ? 32
-                                                       : 64,
+    struct hum_tuning_config t = {.block_m = rows <= 16   ? 16
+                                             : rows <= 32 ? 32
+                                                          : 64,
                                   .block_n = 64,
                                   .block_k = 2048 / bits,
                                   .warp_n = 32,

@@ -41,7 +41,7 @@ struct facts config_facts(const struct hum_layer_config *layer);
 /* Q of section 4; 0: chains without flush. */
 int64_t config_flush_k(const struct hum_layer_config *layer, int64_t warp_k);
 
-/* A tuning that config_check accepts, for m rows. */
+/* A tuning that config_check accepts, for m rows; experts are taken to have equal shares. */
 struct hum_tuning_config config_heuristics(const struct hum_layer_config *layer, int64_t m);
 
 #endif

@@ -3,6 +3,7 @@
 #include "kernels/cpu/config.h"
 #include "kernels/cpu/forward.h"
 #include "kernels/cpu/layout.h"
+#include "kernels/cpu/ops.h"
 #include "kernels/cpu/order.h"
 #include "kernels/cpu/tensors.h"
 
@@ -28,8 +29,10 @@ static void cpu_close(void *handle)
 {
     struct cpu *cpu = handle;
 
-    if (cpu)
-        free(cpu->memory);
+    if (cpu) {
+        free(cpu->routing.data);
+        free(cpu->work.data);
+    }
     free(cpu);
 }
 
@@ -122,6 +125,21 @@ static void fill_slices(const struct order *o, int64_t tile, int64_t block_k,
     }
 }
 
+/* Rows and columns of the tile; with experts tiles depend on the routing, so that a row alone is
+ * stated. */
+static void fill_tile(const struct hum_layer_config *layer, const struct hum_tuning_config *tuning,
+                      int64_t m, int64_t row, int64_t col, struct hum_accumulation *out)
+{
+    const int64_t block_m = layer->num_experts ? 1 : tuning->block_m;
+    const int64_t n = layer->shape_n - layer->pad_shape_n;
+
+    out->row_begin = row / block_m * block_m;
+    out->row_end = out->row_begin + block_m < m ? out->row_begin + block_m : m;
+    out->col_begin = col / tuning->block_n * tuning->block_n;
+    out->col_end = out->col_begin + tuning->block_n < n ? out->col_begin + tuning->block_n : n;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the contract has nine parameters */
 static enum hum_code cpu_accumulation(void *handle, const struct hum_layer_config *layer,
                                       const struct hum_compute_config *compute,
                                       const struct hum_tuning_config *tuning, int64_t m,
@@ -131,31 +149,30 @@ static enum hum_code cpu_accumulation(void *handle, const struct hum_layer_confi
     const enum hum_code rc = config_check(layer, compute, tuning, reason);
     struct facts f;
     struct order o;
-    int64_t tile_m, tile_n, end;
+    int64_t row_tiles;
 
     (void)handle;
     if (rc)
         return rc;
+    if (layer->num_experts && tuning->use_stream_k)
+        return refuse(reason, HUM_UNSUPPORTED,
+                      "with experts and Stream-K the order depends on the routing; it is that of a "
+                      "dense product of the same tiles");
     f = config_facts(layer);
     if (row < 0 || row >= m || col < 0 || col >= f.n)
         return refuse(reason, HUM_INVALID, "row and col must lie in the output");
-    o = order_make(layer, tuning, m);
-    tile_m = row / tuning->block_m;
-    tile_n = col / tuning->block_n;
+    row_tiles = m / tuning->block_m + (m % tuning->block_m != 0);
+    o = order_make(layer, tuning, row_tiles);
     *out = (struct hum_accumulation){.arithmetic = HUM_ARITHMETIC_IEEE,
                                      .mma_type = HUM_MMA_AUTO,
                                      .instruction_k = (int32_t)f.instruction_k,
                                      .block_k = tuning->block_k,
                                      .warp_k = tuning->warp_k,
                                      .flush_k = config_flush_k(layer, tuning->warp_k),
-                                     .row_begin = tile_m * tuning->block_m,
-                                     .col_begin = tile_n * tuning->block_n,
                                      .ordered = true};
-    end = out->row_begin + tuning->block_m;
-    out->row_end = end < m ? end : m;
-    end = out->col_begin + tuning->block_n;
-    out->col_end = end < f.n ? end : f.n;
-    fill_slices(&o, tile_n * o.tiles_m + tile_m, tuning->block_k, out);
+    fill_tile(layer, tuning, m, row, col, out);
+    fill_slices(&o, col / tuning->block_n * row_tiles + row / tuning->block_m, tuning->block_k,
+                out);
     return HUM_OK;
 }
 
@@ -194,5 +211,6 @@ const struct hum_provider hum_cpu_provider = {
     .transform = cpu_transform,
     .forward = cpu_forward,
     .accumulation = cpu_accumulation,
+    .ops = &hum_cpu_ops,
     .inert_tuning = inert_tuning,
 };

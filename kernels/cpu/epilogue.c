@@ -1,6 +1,29 @@
 #include "kernels/cpu/epilogue.h"
 
+#include "kernels/cpu/config.h"
 #include "kernels/cpu/round.h"
+
+struct epilogue epilogue_make(const struct hum_gemm_args *args, const struct hum_weights *weights)
+{
+    const struct hum_layer_config *l = args->layer;
+    const struct facts f = config_facts(l);
+    const float *scale = weights->weight_scale.data, *scale_2 = weights->weight_scale_2.data;
+    const bool channel_2 = l->weight_scale_2_type == HUM_SCALE_2_CHANNEL;
+    struct epilogue e = {.c_dtype = l->c_dtype, .f16_accum = args->compute->use_f16_accum};
+
+    if (f.fused && f.is_int)
+        e.power = scale + f.padded_groups * l->shape_n;
+    if (f.input_scale_epilogue)
+        e.input_scale = args->input_scale.data;
+    if (f.has_tensor_factor)
+        e.tensor = l->weight_scale_type == HUM_SCALE_TENSOR ? scale
+                   : channel_2                              ? scale_2 + l->shape_n
+                                                            : scale_2;
+    if (f.has_channel_factor)
+        e.channel = l->weight_scale_type == HUM_SCALE_CHANNEL ? scale : scale_2;
+    e.bias = weights->bias.data;
+    return e;
+}
 
 /* The f32 factor of a row, rounded as the accumulator is; false: there is none. */
 static bool row_factor(const struct epilogue *e, int64_t row, float *out)
@@ -19,8 +42,8 @@ static bool row_factor(const struct epilogue *e, int64_t row, float *out)
     return e->input_scale || e->tensor;
 }
 
-/* Every step rounds to f16; products and sums of f16 numbers in f32 are exact or round innocuously (24 is
- * at least 2 x 11 + 2; Figueroa, 1995). */
+/* Every step rounds to f16; products and sums of f16 numbers in f32 are exact or round innocuously
+ * (24 is at least 2 x 11 + 2; Figueroa, 1995). */
 static void finish_f16(const struct epilogue *e, int64_t row, int64_t col, int64_t count,
                        const float *bias, float *x)
 {

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/job.h"
+#include "kernels/cpu/tensors.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,8 +19,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Weights: twice the value when fused with int8 (layout.h); integers are offset binary unless zero points
- * are subtracted. */
+/* Weights: twice the value when fused with int8 (layout.h); integers are offset binary unless zero
+ * points are subtracted. */
 static void fill_tables(const struct hum_layer_config *l, const struct facts *f, struct job *job)
 {
     const bool is_float = hum_dtype_is_float(l->b_dtype);
@@ -37,35 +38,13 @@ static void fill_tables(const struct hum_layer_config *l, const struct facts *f,
             job->a_lut[code] = format_decode(l->a_dtype, (uint32_t)code, FORMAT_NUMBER);
 }
 
-static struct epilogue make_epilogue(const struct hum_gemm_args *args, const struct facts *f)
-{
-    const struct hum_layer_config *l = args->layer;
-    const struct hum_weights *w = args->weights;
-    const float *scale = w->weight_scale.data, *scale_2 = w->weight_scale_2.data;
-    const bool channel_2 = l->weight_scale_2_type == HUM_SCALE_2_CHANNEL;
-    struct epilogue e = {.c_dtype = l->c_dtype, .f16_accum = args->compute->use_f16_accum};
-
-    if (f->fused && f->is_int)
-        e.power = scale + f->padded_groups * l->shape_n;
-    if (f->input_scale_epilogue)
-        e.input_scale = args->input_scale.data;
-    if (f->has_tensor_factor)
-        e.tensor = l->weight_scale_type == HUM_SCALE_TENSOR ? scale
-                   : channel_2                              ? scale_2 + l->shape_n
-                                                            : scale_2;
-    if (f->has_channel_factor)
-        e.channel = l->weight_scale_type == HUM_SCALE_CHANNEL ? scale : scale_2;
-    e.bias = w->bias.data;
-    return e;
-}
-
 /* Rows that keep the activations, and all accumulators, near CHUNK_FLOATS. */
 static int64_t chunk_rows(const struct job *job)
 {
     const int64_t a_row = job->a_stride, acc_row = (3 * job->warps + job->slices) * job->block_n;
     const int64_t rows = smaller(MAX_ROWS, CHUNK_FLOATS / (a_row > acc_row ? a_row : acc_row));
 
-    return smaller(job->m, rows < 12 ? 12 : rows / 6 * 6);
+    return smaller(job->routing.most_rows, rows < 12 ? 12 : rows / 6 * 6);
 }
 
 static void fill_steps(const struct hum_tuning_config *t, struct job *job)
@@ -78,14 +57,15 @@ static void fill_steps(const struct hum_tuning_config *t, struct job *job)
     job->step_k = smaller(step, STEP_K);
 }
 
-static void fill_job(const struct cpu *cpu, const struct hum_gemm_args *args, struct job *job)
+static void fill_job(const struct cpu *cpu, const struct hum_gemm_args *args,
+                     const struct routing *routing, struct job *job)
 {
     const struct hum_layer_config *l = args->layer;
     const int64_t m = args->inputs.shape[0];
 
-    *job = (struct job){.args = args, .ops = cpu->ops, .facts = config_facts(l), .m = m};
-    job->order = order_make(l, args->tuning, m);
-    job->epilogue = make_epilogue(args, &job->facts);
+    *job =
+        (struct job){.args = args, .ops = cpu->ops, .facts = config_facts(l), .routing = *routing};
+    job->order = order_make(l, args->tuning, routing->row_tiles);
     job->f16_accum = args->compute->use_f16_accum;
     job->block_n = smaller(BLOCK_N, args->tuning->block_n);
     job->flush_k = config_flush_k(l, args->tuning->warp_k);
@@ -115,8 +95,15 @@ struct slab {
 
 static void run_slab(const struct slab *s)
 {
-    for (int64_t row = 0; row < s->job->m; row += s->job->chunk)
-        job_chunk(s->job, &s->work, row, smaller(s->job->chunk, s->job->m - row), s->begin, s->end);
+    const struct job *job = s->job;
+
+    for (int64_t i = 0; i < job->routing.segments; i++) {
+        const struct segment *segment = &job->routing.segment[i];
+
+        for (int64_t row = 0; row < segment->rows; row += job->chunk)
+            job_chunk(job, &s->work, segment, row, smaller(job->chunk, segment->rows - row),
+                      s->begin, s->end);
+    }
 }
 
 static void *thread_main(void *slab)
@@ -125,14 +112,14 @@ static void *thread_main(void *slab)
     return NULL;
 }
 
-static bool reserve(struct cpu *cpu, size_t bytes)
+static bool reserve(struct buffer *buffer, size_t bytes)
 {
-    if (bytes <= cpu->memory_bytes)
+    if (bytes <= buffer->bytes)
         return true;
-    free(cpu->memory);
-    cpu->memory = aligned_alloc(64, bytes);
-    cpu->memory_bytes = cpu->memory ? bytes : 0;
-    return cpu->memory;
+    free(buffer->data);
+    buffer->data = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    buffer->bytes = buffer->data ? bytes : 0;
+    return buffer->data;
 }
 
 /* Slab 0 runs here, as does one whose thread cannot be started. */
@@ -151,7 +138,7 @@ static void run_slabs(struct slab *slabs, int64_t count)
 /* No more threads than blocks, and enough work for each. */
 static int64_t thread_count(const struct cpu *cpu, const struct job *job, int64_t blocks)
 {
-    const double work = (double)job->m * (double)job->facts.n * (double)job->facts.k;
+    const double work = (double)job->routing.rows * (double)job->facts.n * (double)job->facts.k;
     const double worth = 1.0 + work / MIN_THREAD_WORK;
     const int64_t most = smaller(blocks, cpu->threads);
 
@@ -159,32 +146,48 @@ static int64_t thread_count(const struct cpu *cpu, const struct job *job, int64_
 }
 
 /* The slabs and their work lie in the handle's memory. */
-enum hum_code forward_run(struct cpu *cpu, const struct hum_gemm_args *args,
-                          char reason[HUM_REASON_BYTES])
+static enum hum_code run_job(struct cpu *cpu, const struct job *job, char reason[HUM_REASON_BYTES])
 {
-    struct job job;
+    const int64_t blocks = job->args->layer->shape_n / job->block_n;
+    const int64_t count = thread_count(cpu, job, blocks);
     struct work unused;
-    int64_t count, blocks;
-    size_t slab_bytes, each;
+    const size_t each = work_layout(job, NULL, &unused);
+    const size_t slab_bytes = ((size_t)count * sizeof(struct slab) + 63) / 64 * 64;
     struct slab *slabs;
 
-    if (args->inputs.shape[0] == 0)
-        return HUM_OK;
-    fill_job(cpu, args, &job);
-    blocks = args->layer->shape_n / job.block_n;
-    count = thread_count(cpu, &job, blocks);
-    each = work_layout(&job, NULL, &unused);
-    slab_bytes = ((size_t)count * sizeof *slabs + 63) / 64 * 64;
-    if (!reserve(cpu, slab_bytes + (size_t)count * each))
+    if (!reserve(&cpu->work, slab_bytes + (size_t)count * each))
         return refuse(reason, HUM_NO_MEMORY, "there is no memory for decoded operands");
-    slabs = cpu->memory;
+    slabs = cpu->work.data;
     for (int64_t i = 0; i < count; i++) {
-        slabs[i] = (struct slab){.job = &job,
-                                 .begin = i * blocks / count * job.block_n,
-                                 .end = (i + 1) * blocks / count * job.block_n};
-        (void)work_layout(&job, (char *)cpu->memory + slab_bytes + (size_t)i * each,
+        slabs[i] = (struct slab){.job = job,
+                                 .begin = i * blocks / count * job->block_n,
+                                 .end = (i + 1) * blocks / count * job->block_n};
+        (void)work_layout(job, (char *)cpu->work.data + slab_bytes + (size_t)i * each,
                           &slabs[i].work);
     }
     run_slabs(slabs, count);
     return HUM_OK;
+}
+
+enum hum_code forward_run(struct cpu *cpu, const struct hum_gemm_args *args,
+                          char reason[HUM_REASON_BYTES])
+{
+    struct job job;
+    struct routing routing;
+    enum hum_code rc;
+
+    if (args->inputs.shape[0] == 0)
+        return HUM_OK;
+    rc = routing_check(args, reason);
+    if (rc)
+        return rc;
+    if (!reserve(&cpu->routing, routing_layout(args, NULL, &routing)))
+        return refuse(reason, HUM_NO_MEMORY, "there is no memory for the routing of rows");
+    (void)routing_layout(args, cpu->routing.data, &routing);
+    rc = routing_fill(args, &routing, reason);
+    if (rc)
+        return rc;
+    fill_job(cpu, args, &routing, &job);
+    rc = tensors_check_locks(args, job.order.tiles, reason);
+    return rc || routing.rows == 0 ? rc : run_job(cpu, &job, reason);
 }

@@ -4,15 +4,21 @@
 
 #include "kernels/cpu/vector.h"
 
-/* What `open` returns. Work memory is kept from one product to the next. */
+/* Memory that is kept from one product to the next. */
+struct buffer {
+    void *data;
+    size_t bytes;
+};
+
+/* What `open` returns. */
 struct cpu {
     int threads;
     const struct vector_ops *ops;
-    void *memory;
-    size_t memory_bytes;
+    struct buffer routing, work;
 };
 
-/* `args` are checked. HUM_NO_MEMORY, with nothing written, is the only failure. */
+/* `args` are checked as far as tensors_check_args does. HUM_INVALID for values of routing tensors
+ * and locks, and HUM_NO_MEMORY, come with nothing written. */
 enum hum_code forward_run(struct cpu *cpu, const struct hum_gemm_args *args,
                           char reason[HUM_REASON_BYTES]);
 

@@ -10,8 +10,9 @@ enum { RANGE_E4M3 = 11, RANGE_INT8 = 3 };
 /* Twice the float4e2m1 magnitudes, by code. */
 static const int twice[8] = {0, 1, 2, 3, 4, 6, 8, 12};
 
-/* The code of value(code) x 2^-delta: nearest, ties away from zero, -0 becomes +0. Magnitudes are compared
- * as integers 2^(delta + 2) value; from delta 6 on the largest, 6, is below half the smallest step. */
+/* The code of value(code) x 2^-delta: nearest, ties away from zero, -0 becomes +0. Magnitudes are
+ * compared as integers 2^(delta + 2) value; from delta 6 on the largest, 6, is below half the
+ * smallest step. */
 static uint8_t requantize(uint8_t code, int delta)
 {
     const int magnitude = code & 7;
@@ -48,6 +49,24 @@ static void requantize_group(const struct hum_layer_config *l, const struct fact
         column[k * PANEL] = requantize(column[k * PANEL], delta);
 }
 
+/* Row n with its base: requantizes, and fills the row's factors; true: a scale is NaN. */
+static bool transform_row(const struct hum_layer_config *l, const struct facts *f, int64_t n,
+                          const uint8_t *row, int base, const struct hum_weights *out)
+{
+    float *factors = out->weight_scale.data;
+    bool nan = false;
+
+    for (int64_t g = 0; g < f->groups; g++) {
+        const int s = row[g] < base ? base : row[g];
+        const float power = s == 255 ? NAN : ldexpf(1.0f, s - 127);
+
+        requantize_group(l, f, n, g, s - row[g], out->weight.data);
+        factors[g * l->shape_n + n] = f->is_int ? ldexpf(1.0f, s - base) : power;
+        nan = nan || s == 255;
+    }
+    return nan;
+}
+
 void fused_transform(const struct hum_layer_config *layer, const struct facts *f,
                      const struct hum_tensor *scale, const struct hum_weights *out)
 {
@@ -62,18 +81,11 @@ void fused_transform(const struct hum_layer_config *layer, const struct facts *f
         factors[i] = 1.0f;
     for (int64_t n = 0; n < f->n; n++) {
         const uint8_t *row = codes + n * f->groups;
-        bool nan = false;
+        bool nan;
 
         if (per_row)
             base = scale_base(row, f->groups, range);
-        for (int64_t g = 0; g < f->groups; g++) {
-            const int s = row[g] < base ? base : row[g];
-            const float float_factor = s == 255 ? NAN : ldexpf(1.0f, s - 127);
-
-            requantize_group(layer, f, n, g, s - row[g], out->weight.data);
-            factors[g * layer->shape_n + n] = f->is_int ? ldexpf(1.0f, s - base) : float_factor;
-            nan = nan || s == 255;
-        }
+        nan = transform_row(layer, f, n, row, base, out);
         if (f->is_int)
             factors[f->padded_groups * layer->shape_n + n] = nan ? NAN : ldexpf(1.0f, base - 128);
     }

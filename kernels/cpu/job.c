@@ -1,12 +1,18 @@
 #include "kernels/cpu/job.h"
 
+#include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/layout.h"
 #include "kernels/cpu/round.h"
 
 /* The rows and columns in hand. */
 struct block {
     const struct job *job;
     const struct work *work;
-    int64_t row, rows, col;
+    const struct segment *segment;
+    const struct routed_row *row;
+    int64_t rows, col;
+    struct hum_weights weights; /* of the expert */
+    struct epilogue epilogue;
     int64_t tile; /* floats of one tile of accumulators */
 };
 
@@ -64,7 +70,7 @@ static void decode_row(const struct job *job, int64_t row, float *out)
 static void dequantize(const struct block *b, int64_t k0, int64_t k1)
 {
     const struct job *job = b->job;
-    const struct hum_weights *weights = job->args->weights;
+    const struct hum_weights *weights = &b->weights;
     const int64_t n = job->args->layer->shape_n, shape_k = job->args->layer->shape_k;
     const bool scaled = job->facts.scale_on_operand || job->facts.fused;
     int64_t end;
@@ -93,7 +99,8 @@ static void dequantize(const struct block *b, int64_t k0, int64_t k1)
     }
 }
 
-/* Integers: products are at most 2^14, so STEP_K of them are exact in f32; their sum moves on to int32. */
+/* Integers: products are at most 2^14, so STEP_K of them are exact in f32; their sum moves on to
+ * int32. */
 static void drain(float *c0, int32_t *i0, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -127,8 +134,7 @@ static void accumulate(const struct block *b, int64_t k0, int64_t k1, int64_t wa
 static void flush_int(const struct block *b, int64_t group, int64_t warp)
 {
     const int64_t n = b->job->args->layer->shape_n, columns = b->job->block_n;
-    const int32_t *scale =
-        (const int32_t *)b->job->args->weights->weight_scale.data + group * n + b->col;
+    const int32_t *scale = (const int32_t *)b->weights.weight_scale.data + group * n + b->col;
     int32_t *i0 = b->work->i0 + warp * b->tile, *i1 = b->work->i1 + warp * b->tile;
 
     for (int64_t r = 0; r < b->rows; r++, i0 += columns, i1 += columns)
@@ -144,7 +150,7 @@ static void flush(const struct block *b, int64_t k, int64_t warp)
     const struct job *job = b->job;
     const int64_t n = job->args->layer->shape_n, gi = job->args->layer->input_scale_group_size;
     const int64_t group = k / job->facts.group_k;
-    const float *scales = job->args->weights->weight_scale.data;
+    const float *scales = b->weights.weight_scale.data;
     const struct flush f = {
         .c0 = b->work->c0 + warp * b->tile,
         .c1 = b->work->c1 + warp * b->tile,
@@ -162,7 +168,7 @@ static void flush(const struct block *b, int64_t k, int64_t warp)
     }
     if (f.row)
         for (int64_t r = 0; r < b->rows; r++)
-            b->work->factors[r] = job->input_scale[(b->row + r) * job->scale_row_stride +
+            b->work->factors[r] = job->input_scale[b->row[r].in * job->scale_row_stride +
                                                    k / gi * job->scale_group_stride];
     if (job->facts.is_int)
         for (int64_t i = 0; i < b->rows * job->block_n; i++) {
@@ -230,7 +236,7 @@ static void write_row(const struct block *b, int64_t r, int64_t slices)
     const int64_t columns = left < job->block_n ? left : job->block_n;
     const int32_t c = job->args->layer->c_dtype;
     float *h = b->work->h + r * job->block_n;
-    uint16_t *out = (uint16_t *)job->args->outputs.data + (b->row + r) * job->facts.n + b->col;
+    uint16_t *out = (uint16_t *)job->args->outputs.data + b->row[r].out * job->facts.n + b->col;
 
     for (int64_t s = 1; s < slices; s++)
         for (int64_t j = 0; j < columns; j++)
@@ -239,7 +245,8 @@ static void write_row(const struct block *b, int64_t r, int64_t slices)
         out[j] = encode_16(c, h[j]);
 }
 
-/* Rows [r0, r1) of the block lie in tile `tile`, one of whose slices ends with K block `k_block`. */
+/* Rows [r0, r1) of the block lie in tile `tile`, one of whose slices ends with K block
+ * `k_block`. */
 static void finish_slice(const struct block *b, int64_t tile, int64_t k_block, int64_t r0,
                          int64_t r1)
 {
@@ -249,7 +256,7 @@ static void finish_slice(const struct block *b, int64_t tile, int64_t k_block, i
 
     take_sums(b, r0 * job->block_n, (r1 - r0) * job->block_n, x + r0 * job->block_n);
     for (int64_t r = r0; r < r1; r++) {
-        epilogue_row(&job->epilogue, b->row + r, b->col, job->block_n, slice == 0,
+        epilogue_row(&b->epilogue, b->row[r].in, b->col, job->block_n, slice == 0,
                      x + r * job->block_n);
         if (slice == 0)
             write_row(b, r, order_slices(&job->order, tile));
@@ -260,17 +267,17 @@ static void finish_slice(const struct block *b, int64_t tile, int64_t k_block, i
 static void finish(const struct block *b, int64_t k_block)
 {
     const struct job *job = b->job;
-    const int64_t block_m = job->args->tuning->block_m;
-    const int64_t tile_n = b->col / job->args->tuning->block_n;
+    const int64_t block_n = job->args->tuning->block_n;
+    const int64_t first = b->segment->tiles_before * (job->args->layer->shape_n / block_n) +
+                          b->col / block_n * b->segment->row_tiles;
     int64_t end;
 
     for (int64_t r = 0; r < b->rows; r = end) {
-        const int64_t tile_m = (b->row + r) / block_m;
-        const int64_t tile = tile_n * job->order.tiles_m + tile_m;
+        const int64_t tile = first + b->row[r].tile;
         const bool last = k_block == job->order.blocks - 1;
 
-        end = (tile_m + 1) * block_m - b->row;
-        end = end < b->rows ? end : b->rows;
+        for (end = r + 1; end < b->rows && b->row[end].tile == b->row[r].tile;)
+            end++;
         if (last ||
             order_slice(&job->order, tile, k_block) != order_slice(&job->order, tile, k_block + 1))
             finish_slice(b, tile, k_block, r, end);
@@ -310,14 +317,21 @@ static void run_block(const struct block *b)
     }
 }
 
-void job_chunk(const struct job *job, const struct work *work, int64_t row, int64_t rows,
-               int64_t begin, int64_t end)
+void job_chunk(const struct job *job, const struct work *work, const struct segment *segment,
+               int64_t row, int64_t rows, int64_t begin, int64_t end)
 {
-    struct block b = {
-        .job = job, .work = work, .row = row, .rows = rows, .tile = job->chunk * job->block_n};
+    const struct hum_gemm_args *args = job->args;
+    struct block b = {.job = job,
+                      .work = work,
+                      .segment = segment,
+                      .row = job->routing.row + segment->begin + row,
+                      .rows = rows,
+                      .weights = layout_expert(args->layer, args->weights, segment->expert),
+                      .tile = job->chunk * job->block_n};
 
+    b.epilogue = epilogue_make(args, &b.weights);
     for (int64_t r = 0; r < rows; r++)
-        decode_row(job, row + r, work->a + r * job->a_stride);
+        decode_row(job, b.row[r].in, work->a + r * job->a_stride);
     for (b.col = begin; b.col < end; b.col += job->block_n)
         run_block(&b);
 }

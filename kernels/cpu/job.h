@@ -3,8 +3,8 @@
 #define KERNELS_CPU_JOB_H
 
 #include "kernels/cpu/config.h"
-#include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/order.h"
+#include "kernels/cpu/routing.h"
 #include "kernels/cpu/vector.h"
 
 /* Constant while threads run. */
@@ -13,10 +13,9 @@ struct job {
     const struct vector_ops *ops;
     struct facts facts;
     struct order order;
-    struct epilogue epilogue;
+    struct routing routing;
     const float *input_scale; /* (m, groups) or (groups, m), see strides */
     int64_t scale_row_stride, scale_group_stride;
-    int64_t m;
     int64_t block_n; /* columns taken together: at most 64, within one tile */
     int64_t
         step_k; /* k taken together: at most STEP_K, within one warp's part and one flush period */
@@ -45,8 +44,8 @@ struct work {
 /* Bytes of one thread's memory; with `memory` (aligned to 64) also deals it out. */
 size_t work_layout(const struct job *job, void *memory, struct work *out);
 
-/* Rows [row, row + rows) of all columns [begin, end), whole blocks. */
-void job_chunk(const struct job *job, const struct work *work, int64_t row, int64_t rows,
-               int64_t begin, int64_t end);
+/* Rows [row, row + rows) of a segment, of all columns [begin, end), whole blocks. */
+void job_chunk(const struct job *job, const struct work *work, const struct segment *segment,
+               int64_t row, int64_t rows, int64_t begin, int64_t end);
 
 #endif

@@ -39,6 +39,59 @@ static struct hum_tensor standard_scale(const struct hum_layer_config *l, const 
     return (struct hum_tensor){0};
 }
 
+/* Puts `experts` (0: none) in front; one number becomes one an expert. */
+static void add_experts(int64_t experts, struct hum_tensor *t)
+{
+    if (!experts || !t->rank)
+        return;
+    t->bytes *= (size_t)experts;
+    if (t->rank == 1 && t->shape[0] == 1) {
+        t->shape[0] = experts;
+        return;
+    }
+    memmove(t->shape + 1, t->shape, (size_t)t->rank * sizeof t->shape[0]);
+    t->shape[0] = experts;
+    t->rank++;
+}
+
+/* Takes the dimension away again. */
+static void select_expert(int64_t experts, int64_t expert, struct hum_tensor *t)
+{
+    if (!experts || !t->rank)
+        return;
+    t->bytes /= (size_t)experts;
+    t->data = (char *)t->data + (size_t)expert * t->bytes;
+    if (t->rank == 1) {
+        t->shape[0] = 1;
+        return;
+    }
+    t->rank--;
+    memmove(t->shape, t->shape + 1, (size_t)t->rank * sizeof t->shape[0]);
+}
+
+static struct hum_weights with_experts(const struct hum_layer_config *layer, struct hum_weights w)
+{
+    add_experts(layer->num_experts, &w.weight);
+    add_experts(layer->num_experts, &w.weight_scale);
+    add_experts(layer->num_experts, &w.zero_point);
+    add_experts(layer->num_experts, &w.weight_scale_2);
+    add_experts(layer->num_experts, &w.bias);
+    return w;
+}
+
+struct hum_weights layout_expert(const struct hum_layer_config *layer,
+                                 const struct hum_weights *weights, int64_t expert)
+{
+    struct hum_weights w = *weights;
+
+    select_expert(layer->num_experts, expert, &w.weight);
+    select_expert(layer->num_experts, expert, &w.weight_scale);
+    select_expert(layer->num_experts, expert, &w.zero_point);
+    select_expert(layer->num_experts, expert, &w.weight_scale_2);
+    select_expert(layer->num_experts, expert, &w.bias);
+    return w;
+}
+
 struct hum_weights layout_standard(const struct hum_layer_config *layer)
 {
     const struct facts f = config_facts(layer);
@@ -55,7 +108,7 @@ struct hum_weights layout_standard(const struct hum_layer_config *layer)
         w.weight_scale_2 = tensor(layer->c_dtype, 1, f.n, 0, 0);
     if (layer->has_bias)
         w.bias = tensor(layer->c_dtype, 1, f.n, 0, 0);
-    return w;
+    return with_experts(layer, w);
 }
 
 struct hum_weights layout_kernel(const struct hum_layer_config *layer)
@@ -77,10 +130,11 @@ struct hum_weights layout_kernel(const struct hum_layer_config *layer)
         w.weight_scale_2 = tensor(HUM_F32, 1, 1, 0, 0);
     if (layer->has_bias)
         w.bias = tensor(HUM_F32, 1, n, 0, 0);
-    return w;
+    return with_experts(layer, w);
 }
 
-/* `bits` bits at position `at` of a stream of 32-bit words that lie `stride` apart, low bits first. */
+/* `bits` bits at position `at` of a stream of 32-bit words that lie `stride` apart, low bits
+ * first. */
 static uint32_t stream_bits(const uint32_t *words, int64_t stride, int64_t at, int bits)
 {
     const int64_t word = at / 32;
@@ -119,7 +173,8 @@ static float element(const struct hum_tensor *t, int64_t i)
     return format_decode(t->dtype, ((const uint8_t *)t->data)[i], FORMAT_NUMBER);
 }
 
-/* Channel, group and block scales: (columns, groups) becomes (padded groups, shape_n), padded with 0. */
+/* Channel, group and block scales: (columns, groups) becomes (padded groups, shape_n), padded with
+ * 0. */
 static void transform_scales(const struct hum_layer_config *l, const struct facts *f,
                              const struct hum_tensor *in, const struct hum_tensor *to)
 {
@@ -145,24 +200,31 @@ static float max_magnitude(float most, float s)
     return !(magnitude <= most) && !isnan(most) ? magnitude : most;
 }
 
-/* Section 7; the factor f is returned. A scale without a finite quotient becomes 0: t is not finite then. */
-static float transform_int_scales(const struct hum_layer_config *l, const struct facts *f,
-                                  const struct hum_tensor *in, const struct hum_tensor *to)
+/* f of section 7, over all experts. */
+static float int_factor(const struct hum_layer_config *l, const struct hum_tensor *scale)
+{
+    const int64_t count = (int64_t)(scale->bytes / format_bytes(scale->dtype, 1));
+    float most = 0.0f;
+
+    for (int64_t i = 0; i < count; i++)
+        most = max_magnitude(most, round_16(l->c_dtype, element(scale, i)));
+    return most / 1024.0f;
+}
+
+/* Section 7. A scale without a finite quotient becomes 0: t is not finite then, or 0. */
+static void transform_int_scales(const struct hum_layer_config *l, const struct facts *f,
+                                 const struct hum_tensor *in, float factor,
+                                 const struct hum_tensor *to)
 {
     int32_t *out = to->data;
-    float most = 0.0f, factor;
 
     memset(out, 0, to->bytes);
-    for (int64_t i = 0; i < f->n * f->groups; i++)
-        most = max_magnitude(most, round_16(l->c_dtype, element(in, i)));
-    factor = most / 1024.0f;
     for (int64_t g = 0; g < f->groups; g++)
         for (int64_t n = 0; n < f->n; n++) {
             const float q = round_16(l->c_dtype, element(in, n * f->groups + g)) / factor;
 
             out[g * l->shape_n + n] = fabsf(q) <= 0x1p20f ? (int32_t)nearbyintf(q) : 0;
         }
-    return factor;
 }
 
 static void transform_zero_points(const struct hum_layer_config *l, const struct facts *f,
@@ -213,24 +275,38 @@ static void transform_scale_2(const struct hum_layer_config *l, const struct fac
     }
 }
 
+/* Both sides without a dimension of experts. */
+static void transform_expert(const struct hum_layer_config *layer, const struct facts *f,
+                             float factor, const struct hum_weights *standard,
+                             const struct hum_weights *out)
+{
+    transform_codes(layer, f, standard, out);
+    if (f->fused)
+        fused_transform(layer, f, &standard->weight_scale, out);
+    else if (f->int_scale)
+        transform_int_scales(layer, f, &standard->weight_scale, factor, &out->weight_scale);
+    else if (layer->weight_scale_type == HUM_SCALE_TENSOR)
+        transform_vector(1, &standard->weight_scale, &out->weight_scale);
+    else
+        transform_scales(layer, f, &standard->weight_scale, &out->weight_scale);
+    if (layer->has_zero_point)
+        transform_zero_points(layer, f, &standard->zero_point, &out->zero_point);
+    transform_scale_2(layer, f, standard, &out->weight_scale_2, factor);
+    if (layer->has_bias)
+        transform_vector(f->n, &standard->bias, &out->bias);
+}
+
 void layout_transform(const struct hum_layer_config *layer, const struct hum_weights *standard,
                       const struct hum_weights *out)
 {
     const struct facts f = config_facts(layer);
-    float factor = 1.0f;
+    const int64_t experts = layer->num_experts ? layer->num_experts : 1;
+    const float factor = f.int_scale ? int_factor(layer, &standard->weight_scale) : 1.0f;
 
-    transform_codes(layer, &f, standard, out);
-    if (f.fused)
-        fused_transform(layer, &f, &standard->weight_scale, out);
-    else if (f.int_scale)
-        factor = transform_int_scales(layer, &f, &standard->weight_scale, &out->weight_scale);
-    else if (layer->weight_scale_type == HUM_SCALE_TENSOR)
-        transform_vector(1, &standard->weight_scale, &out->weight_scale);
-    else
-        transform_scales(layer, &f, &standard->weight_scale, &out->weight_scale);
-    if (layer->has_zero_point)
-        transform_zero_points(layer, &f, &standard->zero_point, &out->zero_point);
-    transform_scale_2(layer, &f, standard, &out->weight_scale_2, factor);
-    if (layer->has_bias)
-        transform_vector(f.n, &standard->bias, &out->bias);
+    for (int64_t e = 0; e < experts; e++) {
+        const struct hum_weights from = layout_expert(layer, standard, e);
+        const struct hum_weights to = layout_expert(layer, out, e);
+
+        transform_expert(layer, &f, factor, &from, &to);
+    }
 }

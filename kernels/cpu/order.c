@@ -8,16 +8,15 @@ static int64_t divide_up(int64_t a, int64_t b)
 }
 
 struct order order_make(const struct hum_layer_config *layer,
-                        const struct hum_tuning_config *tuning, int64_t m)
+                        const struct hum_tuning_config *tuning, int64_t row_tiles)
 {
     const int64_t workers =
         (int64_t)(tuning->num_sms ? tuning->num_sms : CPU_SMS) * tuning->num_ctas_per_sm;
     const int64_t step = divide_up(layer->weight_scale_group_size, tuning->block_k);
-    struct order o = {.tiles_m = divide_up(m, tuning->block_m),
+    struct order o = {.tiles = row_tiles * (layer->shape_n / tuning->block_n),
                       .blocks = layer->shape_k / tuning->block_k};
     int64_t shared;
 
-    o.tiles = o.tiles_m * (layer->shape_n / tuning->block_n);
     o.whole = o.tiles;
     if (!tuning->use_stream_k || o.tiles == 0)
         return o;

@@ -1,7 +1,9 @@
-/* order.h - who sums what: tiles, and their slices by the Stream-K rule of docs/semantics.md section 6.
+/* order.h - who sums what: tiles, and their slices by the Stream-K rule of docs/semantics.md
+ * section 6.
  *
- * Tiles are numbered with m fastest. Shared tiles are the last ones; their K blocks, numbered through, are
- * dealt out in runs. Slices of a tile count backwards: 0 holds the last K block.
+ * Tiles are numbered with m fastest, inside a segment of rows (routing.h). Shared tiles are the
+ * last ones; their K blocks, numbered through, are dealt out in runs. Slices of a tile count
+ * backwards: 0 holds the last K block.
  */
 #ifndef KERNELS_CPU_ORDER_H
 #define KERNELS_CPU_ORDER_H
@@ -9,15 +11,15 @@
 #include "kernels/abi/humming.h"
 
 struct order {
-    int64_t tiles, tiles_m;
+    int64_t tiles;
     int64_t whole;  /* tiles before the shared ones */
     int64_t run;    /* K blocks of one worker; 0: nothing is shared */
     int64_t blocks; /* K blocks of a tile */
 };
 
-/* `layer` and `tuning` are checked; m >= 0. */
+/* `layer` and `tuning` are checked; row_tiles of all segments, at least 0. */
 struct order order_make(const struct hum_layer_config *layer,
-                        const struct hum_tuning_config *tuning, int64_t m);
+                        const struct hum_tuning_config *tuning, int64_t row_tiles);
 
 /* The slice that holds K block `block` of a tile, and how many there are. */
 int64_t order_slice(const struct order *o, int64_t tile, int64_t block);

@@ -43,8 +43,8 @@ CPU_INLINE double bits_double(uint64_t u)
     return x;
 }
 
-/* RN_bf16(x): bf16 is the upper half of f32, so half an ulp (less one if the kept part is even) is added
- * to the lower half; a carry into the exponent is the right next binade, or infinity. */
+/* RN_bf16(x): bf16 is the upper half of f32, so half an ulp (less one if the kept part is even) is
+ * added to the lower half; a carry into the exponent is the right next binade, or infinity. */
 CPU_INLINE float round_bf16(float x)
 {
     uint32_t u = float_bits(x);
@@ -53,9 +53,9 @@ CPU_INLINE float round_bf16(float x)
     return bits_float((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc00000u : r);
 }
 
-/* RN_f16(x). With 2^e <= |x| < 2^(e+1), e at least -14, the sum x + 1.5 2^(e+13) lies in a binade whose
- * ulp is 2^(e-10), that of f16; taking the constant away again is exact. From 2^16 on it is infinity.
- * e is limited to 16, where the sum is above 2^16 whatever its rounding. */
+/* RN_f16(x). With 2^e <= |x| < 2^(e+1), e at least -14, the sum x + 1.5 2^(e+13) lies in a binade
+ * whose ulp is 2^(e-10), that of f16; taking the constant away again is exact. From 2^16 on it is
+ * infinity. e is limited to 16, where the sum is above 2^16 whatever its rounding. */
 CPU_INLINE float round_f16(float x)
 {
     uint32_t u = float_bits(x), e = u & 0x7f800000u;
@@ -96,11 +96,11 @@ CPU_INLINE float round_16_double(int32_t dtype, double x)
     return bits_float(float_bits((float)y) | (uint32_t)(double_bits(x) >> 32 & 0x80000000u));
 }
 
-/* RN_c(x y + z) for numbers of format c, one rounding. The product is exact in double (at most 22 bits).
- * The sum is rounded to odd: s = RN(p + z) and its exact error e (Knuth's two-sum); if there is an error
- * and s is even, the neighbour on the error's side is odd. 53 bits are more than twice c's and two, so
- * rounding that again to c is rounding once (Boldo and Melquiond, 2008). An infinite or NaN s has no
- * error that compares. */
+/* RN_c(x y + z) for numbers of format c, one rounding. The product is exact in double (at most 22
+ * bits). The sum is rounded to odd: s = RN(p + z) and its exact error e (Knuth's two-sum); if there
+ * is an error and s is even, the neighbour on the error's side is odd. 53 bits are more than twice
+ * c's and two, so rounding that again to c is rounding once (Boldo and Melquiond, 2008). An
+ * infinite or NaN s has no error that compares. */
 CPU_INLINE float fma_16(int32_t c, float x, float y, float z)
 {
     const double p = (double)x * (double)y, d = (double)z, s = p + d, t = s - p;
@@ -124,7 +124,8 @@ CPU_INLINE float fma_f16(float x, float y, float z)
     return round_f16(bits_float(u + off * (2u * up - 1u)));
 }
 
-/* The code of a number that format c holds. Every NaN has one code: processors differ in its sign. */
+/* The code of a number that format c holds. Every NaN has one code: processors differ in its
+ * sign. */
 CPU_INLINE uint16_t encode_16(int32_t c, float x)
 {
     const uint32_t u = float_bits(x), magnitude = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
@@ -140,8 +141,8 @@ CPU_INLINE uint16_t encode_16(int32_t c, float x)
     return (uint16_t)(sign | (magnitude - (112u << 23)) >> 13);
 }
 
-/* f16: the bits moved into place are the value times 2^-112, also for subnormals; the top exponent is
- * infinity or NaN. */
+/* f16: the bits moved into place are the value times 2^-112, also for subnormals; the top exponent
+ * is infinity or NaN. */
 CPU_INLINE float decode_16(int32_t c, uint16_t code)
 {
     const uint32_t sign = (uint32_t)(code & 0x8000u) << 16, u = (uint32_t)(code & 0x7fffu) << 13;

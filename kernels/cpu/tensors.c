@@ -3,7 +3,6 @@
 #include "kernels/cpu/config.h"
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/layout.h"
-#include "kernels/cpu/order.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -100,19 +99,25 @@ static enum hum_code check_inputs(const struct hum_layer_config *l, const struct
     return tensor_check("inputs", in, &want, reason);
 }
 
-static enum hum_code check_locks(const struct hum_gemm_args *args, char reason[HUM_REASON_BYTES])
+static struct hum_tensor vector(int32_t dtype, int64_t count)
 {
-    const struct order o = order_make(args->layer, args->tuning, args->inputs.shape[0]);
-    const struct hum_tensor *locks = &args->locks;
-    const int32_t *values = locks->data;
-    struct hum_tensor want = {.dtype = HUM_INT32, .rank = 1};
+    return (struct hum_tensor){
+        .dtype = dtype, .rank = 1, .shape = {count}, .bytes = format_bytes(dtype, count)};
+}
 
-    if (!args->tuning->use_stream_k || o.tiles == 0)
+enum hum_code tensors_check_locks(const struct hum_gemm_args *args, int64_t tiles,
+                                  char reason[HUM_REASON_BYTES])
+{
+    const struct hum_tensor *locks = &args->locks;
+    const int64_t limit = INT64_C(1) << 48;
+    const int32_t *values = locks->data;
+    struct hum_tensor want;
+
+    if (!args->tuning->use_stream_k || tiles == 0)
         return HUM_OK;
-    if (locks->rank != 1 || locks->shape[0] < o.tiles)
+    if (locks->rank != 1 || locks->shape[0] < tiles || locks->shape[0] > limit)
         return bad(reason, "locks", "must have one element a tile, in one dimension");
-    want.shape[0] = locks->shape[0];
-    want.bytes = format_bytes(HUM_INT32, want.shape[0]);
+    want = vector(HUM_INT32, locks->shape[0]);
     if (tensor_check("locks", locks, &want, reason))
         return HUM_INVALID;
     for (int64_t i = 0; i < locks->shape[0]; i++)
@@ -121,27 +126,121 @@ static enum hum_code check_locks(const struct hum_gemm_args *args, char reason[H
     return HUM_OK;
 }
 
+/* m x top_k must be a padding id. */
+static enum hum_code check_numbers(const struct hum_gemm_args *args, char reason[HUM_REASON_BYTES])
+{
+    const enum hum_gemm_type type = args->compute->gemm_type;
+    const int64_t m = args->inputs.shape[0], experts = args->layer->num_experts;
+
+    if (type != HUM_GEMM_INDEXED && args->top_k != 1)
+        return bad(reason, "top_k", "must be 1 but for indexed products");
+    if (type == HUM_GEMM_INDEXED && (args->top_k < 1 || m * args->top_k > INT32_MAX))
+        return bad(reason, "top_k", "must be at least 1, and at most (2^31 - 1) / m");
+    if (type == HUM_GEMM_GROUPED_MASKED && m % experts != 0)
+        return bad(reason, "inputs", "must have a multiple of num_experts rows");
+    if (args->valid_shape_m < 0)
+        return bad(reason, "valid_shape_m", "must not be negative");
+    return HUM_OK;
+}
+
+/* The length of expert_ids is the caller's choice; sorted_ids has block_m ids for each of them. */
+static enum hum_code check_blocks(const struct hum_gemm_args *args, char reason[HUM_REASON_BYTES])
+{
+    const struct hum_tensor *ids = &args->sorted_ids, *experts = &args->expert_ids;
+    const int64_t block_m = args->tuning->block_m, blocks = experts->shape[0];
+
+    if (experts->rank != 1 || blocks < 0 || blocks > INT32_MAX / block_m)
+        return bad(reason, "expert_ids",
+                   "must have rank 1 and a length of 0 to (2^31 - 1) / block_m");
+    if (ids->rank != 1 || ids->shape[0] != blocks * block_m)
+        return bad(reason, "sorted_ids",
+                   "must have block_m of the tuning places for each of expert_ids");
+    return HUM_OK;
+}
+
 static enum hum_code check_routing(const struct hum_gemm_args *args, char reason[HUM_REASON_BYTES])
 {
-    const struct hum_tensor absent = {0};
-    const struct {
+    const struct hum_tensor *layout = &args->expert_layout;
+    const int32_t layout_dtype = layout->dtype == HUM_INT64 ? HUM_INT64 : HUM_INT32;
+    const int64_t experts = args->layer->num_experts;
+    struct {
         const char *name;
         const struct hum_tensor *got;
+        struct hum_tensor want;
     } all[] = {
+        {"sorted_ids", &args->sorted_ids, {0}},
+        {"expert_ids", &args->expert_ids, {0}},
+        {"num_tokens_padded", &args->num_tokens_padded, {0}},
+        {"expert_layout", layout, {0}},
+    };
+
+    switch (args->compute->gemm_type) {
+    case HUM_GEMM_DENSE:
+        break;
+    case HUM_GEMM_INDEXED:
+        if (check_blocks(args, reason))
+            return HUM_INVALID;
+        all[0].want = vector(HUM_INT32, args->sorted_ids.shape[0]);
+        all[1].want = vector(HUM_INT32, args->expert_ids.shape[0]);
+        all[2].want = vector(HUM_INT32, 1);
+        break;
+    case HUM_GEMM_GROUPED_CONTIGUOUS:
+        all[3].want = vector(layout_dtype, experts + 1);
+        break;
+    case HUM_GEMM_GROUPED_MASKED:
+        all[3].want = vector(layout_dtype, experts);
+        break;
+    }
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (tensor_check(all[i].name, all[i].got, &all[i].want, reason))
+            return HUM_INVALID;
+    return HUM_OK;
+}
+
+static bool overlap(const struct hum_tensor *a, const struct hum_tensor *b)
+{
+    const uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+
+    return a->bytes && b->bytes && x < y + b->bytes && y < x + a->bytes;
+}
+
+static enum hum_code check_overlap(const struct hum_gemm_args *args, char reason[HUM_REASON_BYTES])
+{
+    const struct {
+        const char *name;
+        const struct hum_tensor *t;
+    } all[] = {
+        {"inputs", &args->inputs},
+        {"input_scale", &args->input_scale},
+        {"weight", &args->weights->weight},
+        {"weight_scale", &args->weights->weight_scale},
+        {"zero_point", &args->weights->zero_point},
+        {"weight_scale_2", &args->weights->weight_scale_2},
+        {"bias", &args->weights->bias},
         {"sorted_ids", &args->sorted_ids},
         {"expert_ids", &args->expert_ids},
         {"num_tokens_padded", &args->num_tokens_padded},
         {"expert_layout", &args->expert_layout},
+        {"locks", &args->locks},
     };
 
-    if (args->top_k != 1)
-        return bad(reason, "top_k", "must be 1 for a dense product");
-    if (args->valid_shape_m < 0)
-        return bad(reason, "valid_shape_m", "must not be negative");
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (tensor_check(all[i].name, all[i].got, &absent, reason))
+        if (overlap(&args->outputs, all[i].t)) {
+            (void)snprintf(reason, HUM_REASON_BYTES, "outputs must not overlap %s", all[i].name);
             return HUM_INVALID;
+        }
     return HUM_OK;
+}
+
+static struct hum_tensor want_input_scale(const struct hum_gemm_args *args, const struct facts *f)
+{
+    const int64_t m = args->inputs.shape[0];
+
+    if (!f->input_groups)
+        return (struct hum_tensor){0};
+    if (args->compute->use_m_major_input_scale)
+        return matrix(HUM_F32, f->input_groups, (m + 3) / 4 * 4);
+    return matrix(HUM_F32, m, f->input_groups);
 }
 
 enum hum_code tensors_check_args(const struct hum_gemm_args *args, char reason[HUM_REASON_BYTES])
@@ -149,25 +248,19 @@ enum hum_code tensors_check_args(const struct hum_gemm_args *args, char reason[H
     const struct hum_layer_config *l = args->layer;
     const struct facts f = config_facts(l);
     const struct hum_weights weights = layout_kernel(l);
-    const int64_t m = args->inputs.shape[0];
-    struct hum_tensor scale = {0}, outputs;
+    struct hum_tensor scale, outputs;
 
-    if (check_inputs(l, &f, &args->inputs, reason))
+    if (check_inputs(l, &f, &args->inputs, reason) || check_numbers(args, reason))
         return HUM_INVALID;
-    if (f.input_groups && args->compute->use_m_major_input_scale)
-        scale = matrix(HUM_F32, f.input_groups, (m + 3) / 4 * 4);
-    else if (f.input_groups)
-        scale = matrix(HUM_F32, m, f.input_groups);
+    scale = want_input_scale(args, &f);
     if (tensor_check("input_scale", &args->input_scale, &scale, reason))
         return HUM_INVALID;
-    outputs = matrix(l->c_dtype, m, f.n);
+    outputs = matrix(l->c_dtype, args->inputs.shape[0] * args->top_k, f.n);
     if (tensor_check("outputs", &args->outputs, &outputs, reason))
         return HUM_INVALID;
     if (!args->weights)
         return bad(reason, "weights", "are missing");
-    if (tensors_check_weights(args->weights, &weights, reason))
+    if (tensors_check_weights(args->weights, &weights, reason) || check_routing(args, reason))
         return HUM_INVALID;
-    if (check_routing(args, reason))
-        return HUM_INVALID;
-    return check_locks(args, reason);
+    return check_overlap(args, reason);
 }

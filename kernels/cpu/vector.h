@@ -1,8 +1,8 @@
 /* vector.h - the inner loops, compiled for several instruction sets with the same bits.
  *
- * A panel is PANEL columns of n. Dequantized weights of a step of k are (panels, STEP_K, PANEL) f32, of
- * which the first k_count values of k are in use. A tile of accumulators is (rows, stride) f32. Weights
- * and accumulators are aligned to 64 bytes.
+ * A panel is PANEL columns of n. Dequantized weights of a step of k are (panels, STEP_K, PANEL)
+ * f32, of which the first k_count values of k are in use. A tile of accumulators is (rows, stride)
+ * f32. Weights and accumulators are aligned to 64 bytes.
  */
 #ifndef KERNELS_CPU_VECTOR_H
 #define KERNELS_CPU_VECTOR_H
@@ -12,12 +12,12 @@
 enum { PANEL = 16, STEP_K = 256 };
 
 /* w = RN(RN(lut[code] - zero) x scale) for k_count rows of PANEL codes with common zero points and
- * scales. Both roundings are to `round` (HUM_F16 or HUM_BF16; HUM_NONE: the f32 result is exact). Each
- * f32 operation is exact or followed by a rounding that it cannot disturb:
- *   - lut - zero: integers; or q - zp with zp of 16 bits. If |zp| is at least 2^-13 times q's leading bit,
- *     the difference fits 24 bits; below, it is far from any tie of a 16-bit format.
- *   - v x s: at most 22 bits, within f32's range for f16; for bf16 16 bits, inexact only below 2^-134,
- *     where the result is 0 either way. */
+ * scales. Both roundings are to `round` (HUM_F16 or HUM_BF16; HUM_NONE: the f32 result is exact).
+ * Each f32 operation is exact or followed by a rounding that it cannot disturb:
+ *   - lut - zero: integers; or q - zp with zp of 16 bits. If |zp| is at least 2^-13 times q's
+ *     leading bit, the difference fits 24 bits; below, it is far from any tie of a 16-bit format.
+ *   - v x s: at most 22 bits, within f32's range for f16; for bf16 16 bits, inexact only below
+ *     2^-134, where the result is 0 either way. */
 struct dequantize {
     const uint8_t *codes; /* (k_count, PANEL) */
     const float *lut;     /* 256 */
@@ -29,8 +29,8 @@ struct dequantize {
     float *out; /* (k_count, PANEL) */
 };
 
-/* c[row][col] = RN_f32(c + RN_f32(a[row][k] x w[k][col])) for k ascending; with round_k > 0 c is rounded
- * RN_f16 after every round_k values of k and after the last. */
+/* c[row][col] = RN_f32(c + RN_f32(a[row][k] x w[k][col])) for k ascending; with round_k > 0 c is
+ * rounded RN_f16 after every round_k values of k and after the last. */
 struct multiply {
     const float *a; /* (rows, a_stride) */
     const float *w; /* (panels, STEP_K, PANEL) */
@@ -38,8 +38,8 @@ struct multiply {
     int64_t a_stride, c_stride, rows, panels, k_count, round_k;
 };
 
-/* c1 = RN(f x c0 + c1), one rounding, then c0 = 0; f = RN(row x col), or the one that is there. flush_f16
- * rounds row and col to f16 first. */
+/* c1 = RN(f x c0 + c1), one rounding, then c0 = 0; f = RN(row x col), or the one that is there.
+ * flush_f16 rounds row and col to f16 first. */
 struct flush {
     float *c0, *c1;   /* (rows, stride) */
     const float *row; /* a factor a row, or NULL */

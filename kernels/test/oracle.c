@@ -32,8 +32,8 @@ double oracle_decode(int32_t dtype, uint32_t code, bool is_weight)
     return sign * ldexp(m + (1 << m_bits), e - bias - m_bits);
 }
 
-/* The finite numbers of a 16-bit format are codes 0 to infinity's less one; infinity's code stands for the
- * number that would follow, 2^(emax + 1). */
+/* The finite numbers of a 16-bit format are codes 0 to infinity's less one; infinity's code stands
+ * for the number that would follow, 2^(emax + 1). */
 static double positive(int32_t dtype, uint32_t code)
 {
     const uint32_t infinity = dtype == HUM_F16 ? 0x7c00u : 0x7f80u;
@@ -130,12 +130,13 @@ struct shape {
     double factor; /* f of section 7 */
 };
 
-/* Section 7: f of the whole tensor. */
+/* Section 7: f of the whole tensor, all experts. */
 static double int_factor(const struct oracle_problem *p, const struct shape *s)
 {
+    const int64_t experts = p->layer->num_experts ? p->layer->num_experts : 1;
     double most = 0;
 
-    for (int64_t i = 0; i < s->n * s->groups; i++)
+    for (int64_t i = 0; i < s->n * s->groups * experts; i++)
         most = fmax(most, fabs(oracle_round(p->layer->c_dtype,
                                             element_of(&p->standard->weight_scale, i), 0)));
     return oracle_round(HUM_F32, most / 1024, 0);
@@ -172,8 +173,6 @@ static struct shape shape_of(const struct oracle_problem *p, int64_t col)
                    (l->weight_scale_type == HUM_SCALE_GROUP && !s.a16 && !l->use_fused_e8m0_scale);
     if (l->use_fused_e8m0_scale)
         s.base = fused_base(p, &s, col);
-    if (l->use_int_weight_scale)
-        s.factor = int_factor(p, &s);
     return s;
 }
 
@@ -330,7 +329,7 @@ static double run_slice(const struct oracle_problem *p, const struct shape *s,
 {
     const int64_t warps = o->block_k / o->warp_k;
     struct chain chains[MAX_WARPS] = {{0, 0}};
-    double sum[MAX_WARPS];
+    double sum[MAX_WARPS] = {0};
 
     for (int64_t b = o->slice[slice].k_begin; b < o->slice[slice].k_end; b += o->block_k)
         for (int64_t w = 0; w < warps; w++)
@@ -404,17 +403,48 @@ static double epilogue(const struct oracle_problem *p, const struct shape *s, in
     return has_bias ? oracle_fma(c, 1.0, h, bias) : h;
 }
 
-double oracle_element(const struct oracle_problem *p, const struct hum_accumulation *order,
-                      int64_t row, int64_t col)
+/* Where the numbers of one expert begin. */
+static struct hum_tensor at_expert(const struct hum_tensor *t, int64_t expert)
 {
-    const struct shape s = shape_of(p, col);
+    struct hum_tensor moved = *t;
+    int64_t bytes = hum_dtype_bits(t->dtype) / 8;
+
+    for (int32_t i = 1; i < t->rank; i++)
+        bytes *= t->shape[i];
+    if (t->data)
+        moved.data = (char *)t->data + expert * bytes;
+    return moved;
+}
+
+static double sum_slices(const struct oracle_problem *p, const struct shape *s,
+                         const struct hum_accumulation *order, int64_t row, int64_t col)
+{
     double out = 0;
 
     for (int64_t i = 0; i < order->slices; i++) {
-        const double x = run_slice(p, &s, order, row, col, i);
-        const double h = epilogue(p, &s, row, col, x, i == 0);
+        const double x = run_slice(p, s, order, row, col, i);
+        const double h = epilogue(p, s, row, col, x, i == 0);
 
         out = i == 0 ? h : oracle_fma(p->layer->c_dtype, 1.0, out, h);
     }
     return out;
+}
+
+double oracle_element(const struct oracle_problem *p, const struct hum_accumulation *order,
+                      int64_t row, int64_t col)
+{
+    const struct hum_weights *all = p->standard;
+    const struct hum_weights own = {.weight = at_expert(&all->weight, p->expert),
+                                    .weight_scale = at_expert(&all->weight_scale, p->expert),
+                                    .zero_point = at_expert(&all->zero_point, p->expert),
+                                    .weight_scale_2 = at_expert(&all->weight_scale_2, p->expert),
+                                    .bias = at_expert(&all->bias, p->expert)};
+    struct oracle_problem one = *p;
+    struct shape s;
+
+    one.standard = &own;
+    s = shape_of(&one, col);
+    if (p->layer->use_int_weight_scale)
+        s.factor = int_factor(p, &s);
+    return sum_slices(&one, &s, order, row, col);
 }

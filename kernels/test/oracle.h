@@ -1,7 +1,7 @@
 /* oracle.h - docs/semantics.md for one output element, one scalar step after the other.
  *
- * Written from that page alone, in double and by searching the tables of all 16-bit numbers, so that it shares
- * neither code nor method with kernels/cpu. Slow on purpose.
+ * Written from that page alone, in double and by searching the tables of all 16-bit numbers, so
+ * that it shares neither code nor method with kernels/cpu. Slow on purpose.
  */
 #ifndef KERNELS_TEST_ORACLE_H
 #define KERNELS_TEST_ORACLE_H
@@ -26,9 +26,10 @@ struct oracle_problem {
     const struct hum_weights *standard;
     const struct hum_tensor *inputs, *input_scale;
     int64_t m;
+    int64_t expert; /* 0 without experts */
 };
 
-/* Output (row, col) in the order that `order` states, as a number of c. */
+/* The output of A row `row` in column `col`, in the order that `order` states, as a number of c. */
 double oracle_element(const struct oracle_problem *p, const struct hum_accumulation *order,
                       int64_t row, int64_t col);
 

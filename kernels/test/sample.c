@@ -21,13 +21,13 @@ static int64_t below(uint64_t *state, int64_t limit)
 
 static void *allocate(size_t bytes)
 {
-    void *data = aligned_alloc(64, (bytes + 2 * SAMPLE_GUARD + 63) / 64 * 64);
+    void *data = aligned_alloc(64, (bytes + 2 * (size_t)SAMPLE_GUARD + 63) / 64 * 64);
 
     ck_assert_ptr_nonnull(data);
     return data;
 }
 
-static struct hum_tensor make(int32_t dtype, int64_t rows, int64_t columns, int rank)
+struct hum_tensor sample_tensor(int32_t dtype, int64_t rows, int64_t columns, int rank)
 {
     const int64_t count = rank == 2 ? rows * columns : rows;
     struct hum_tensor t = {.dtype = dtype, .rank = rank, .shape = {rows, rank == 2 ? columns : 0}};
@@ -48,7 +48,8 @@ static void put(const struct hum_tensor *t, int64_t i, uint32_t code)
         ((uint32_t *)t->data)[i] = code;
 }
 
-/* A code whose exponent lies within `octaves` of 1, of either sign if the format has one; integers: any. */
+/* A code whose exponent lies within `octaves` of 1, of either sign if the format has one; integers:
+ * any. */
 static uint32_t tame_code(uint64_t *state, int32_t dtype, int octaves)
 {
     const int e_bits = hum_dtype_exponent_bits(dtype), m_bits = hum_dtype_mantissa_bits(dtype);
@@ -81,18 +82,35 @@ static int64_t up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Fused e8m0 scales spread over a few octaves more than fit, so that some groups are requantized. */
+/* Powers of two over more octaves than a fused operand holds, so that groups are requantized, some
+ * of them below what f16 holds. */
 static void fill_e8m0(const struct hum_tensor *t, uint64_t *state, enum sample_style style)
 {
-    const int64_t spread = 1 + below(state, 17);
+    const int64_t spread = 1 + below(state, 17), least = below(state, 3) ? 120 : 98;
 
     for (int64_t i = 0; i < (int64_t)t->bytes; i++) {
-        uint32_t code = (uint32_t)(120 + below(state, spread));
+        uint32_t code = (uint32_t)(least + below(state, spread));
 
         if (style == SAMPLE_WILD && below(state, 200) == 0)
             code = (uint32_t)sample_random(state);
         put(t, i, code);
     }
+}
+
+/* One of the weights; with experts their dimension is in front, instead of that of one number. */
+static struct hum_tensor make(const struct hum_layer_config *l, int32_t dtype, int64_t rows,
+                              int64_t columns, int rank)
+{
+    const int64_t experts = l->num_experts ? l->num_experts : 1;
+    struct hum_tensor t = sample_tensor(dtype, experts * rows, columns, rank);
+
+    if (l->num_experts && !(rank == 1 && rows == 1)) {
+        t.rank = rank + 1;
+        t.shape[0] = experts;
+        t.shape[1] = rows;
+        t.shape[2] = rank == 2 ? columns : 0;
+    }
+    return t;
 }
 
 static void fill_weights(struct sample *s, uint64_t *state, enum sample_style style)
@@ -103,28 +121,28 @@ static void fill_weights(struct sample *s, uint64_t *state, enum sample_style st
     const int64_t groups = l->weight_scale_group_size ? up(k, l->weight_scale_group_size) : 1;
     struct hum_weights *w = &s->standard;
 
-    w->weight = make(HUM_INT32, n, k * bits / 32, 2);
+    w->weight = make(l, HUM_INT32, n, k * bits / 32, 2);
     fill(&w->weight, state, 0, style);
     if (l->weight_scale_type == HUM_SCALE_TENSOR)
-        w->weight_scale = make(HUM_F32, 1, 0, 1);
+        w->weight_scale = make(l, HUM_F32, 1, 0, 1);
     else if (l->weight_scale_type == HUM_SCALE_BLOCK)
-        w->weight_scale = make(HUM_F32, up(n, l->weight_scale_group_size_n), groups, 2);
+        w->weight_scale = make(l, HUM_F32, up(n, l->weight_scale_group_size_n), groups, 2);
     else
-        w->weight_scale = make(l->bs_dtype, n, groups, 2);
+        w->weight_scale = make(l, l->bs_dtype, n, groups, 2);
     if (l->bs_dtype == HUM_E8M0)
         fill_e8m0(&w->weight_scale, state, style);
     else
         fill(&w->weight_scale, state, 2, style);
     if (l->is_fp_zero_point)
-        w->zero_point = make(l->a_dtype, n, groups, 2);
+        w->zero_point = make(l, l->a_dtype, n, groups, 2);
     else if (l->has_zero_point)
-        w->zero_point = make(HUM_INT32, up(n * bits, 32), groups, 2);
+        w->zero_point = make(l, HUM_INT32, up(n * bits, 32), groups, 2);
     if (l->weight_scale_2_type == HUM_SCALE_2_TENSOR)
-        w->weight_scale_2 = make(HUM_F32, 1, 0, 1);
+        w->weight_scale_2 = make(l, HUM_F32, 1, 0, 1);
     if (l->weight_scale_2_type == HUM_SCALE_2_CHANNEL)
-        w->weight_scale_2 = make(l->c_dtype, n, 0, 1);
+        w->weight_scale_2 = make(l, l->c_dtype, n, 0, 1);
     if (l->has_bias)
-        w->bias = make(l->c_dtype, n, 0, 1);
+        w->bias = make(l, l->c_dtype, n, 0, 1);
     if (l->has_zero_point)
         fill(&w->zero_point, state, 3, style);
     if (w->weight_scale_2.data)
@@ -156,19 +174,20 @@ void sample_fill(struct sample *s, const struct hum_provider *provider, void *ha
     char reason[HUM_REASON_BYTES];
 
     fill_weights(s, &state, style);
-    s->inputs = bits_a == 4 ? make(HUM_UINT(8), s->m, k / 2, 2) : make(l->a_dtype, s->m, k, 2);
+    s->inputs = bits_a == 4 ? sample_tensor(HUM_UINT(8), s->m, k / 2, 2)
+                            : sample_tensor(l->a_dtype, s->m, k, 2);
     fill(&s->inputs, &state, 2, style);
     if (l->as_dtype && s->compute.use_m_major_input_scale)
-        s->input_scale = make(HUM_F32, input_groups, up(s->m, 4) * 4, 2);
+        s->input_scale = sample_tensor(HUM_F32, input_groups, up(s->m, 4) * 4, 2);
     else if (l->as_dtype)
-        s->input_scale = make(HUM_F32, s->m, input_groups, 2);
+        s->input_scale = sample_tensor(HUM_F32, s->m, input_groups, 2);
     if (l->as_dtype)
         fill(&s->input_scale, &state, 2, style);
-    s->outputs = make(l->c_dtype, s->m, n, 2);
+    s->outputs = sample_tensor(l->c_dtype, s->m * (s->top_k ? s->top_k : 1), n, 2);
     memset(s->outputs.data, 0xff, s->outputs.bytes);
     memset((char *)s->outputs.data + s->outputs.bytes, 0xa5, SAMPLE_GUARD);
-    s->locks =
-        make(HUM_INT32, up(s->m, s->tuning.block_m) * (l->shape_n / s->tuning.block_n), 0, 1);
+    s->locks = sample_tensor(HUM_INT32,
+                             up(s->m, s->tuning.block_m) * (l->shape_n / s->tuning.block_n), 0, 1);
     ck_assert_int_eq(provider->transform_shapes(handle, l, &s->kernel, reason), HUM_OK);
     allocate_kernel(&s->kernel);
 }
@@ -188,7 +207,11 @@ void sample_free(struct sample *s)
                                       &s->inputs,
                                       &s->input_scale,
                                       &s->outputs,
-                                      &s->locks};
+                                      &s->locks,
+                                      &s->sorted_ids,
+                                      &s->expert_ids,
+                                      &s->num_tokens_padded,
+                                      &s->expert_layout};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         free(all[i]->data);
@@ -206,8 +229,12 @@ struct hum_gemm_args sample_args(const struct sample *s)
         .input_scale = s->input_scale,
         .weights = &s->kernel,
         .outputs = s->outputs,
+        .sorted_ids = s->sorted_ids,
+        .expert_ids = s->expert_ids,
+        .num_tokens_padded = s->num_tokens_padded,
+        .expert_layout = s->expert_layout,
         .locks = s->locks,
-        .top_k = 1,
+        .top_k = s->top_k ? s->top_k : 1,
     };
 }
 
@@ -252,7 +279,7 @@ static void random_shape(struct sample *s, uint64_t *state)
     const int64_t unit = 512 / bits;
 
     s->layer.shape_n = 64 * (1 + below(state, 3));
-    s->layer.shape_k = 256 / bits * 2 * (1 + below(state, 8));
+    s->layer.shape_k = unit * (1 + below(state, 8));
     if (below(state, 2))
         s->layer.shape_k = unit * 8;
     if (below(state, 3) == 0)

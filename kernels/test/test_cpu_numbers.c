@@ -222,7 +222,8 @@ START_TEST(floating_zero_points_round_once)
 }
 END_TEST
 
-/* RN(v x s) likewise: every code of a format that spans bf16's range, or f16's; every fifth scale. */
+/* RN(v x s) likewise: every code of a format that spans bf16's range, or f16's; every fifth
+ * scale. */
 START_TEST(scales_round_once)
 {
     const int32_t a = formats_16[_i];
@@ -251,34 +252,35 @@ START_TEST(scales_round_once)
 }
 END_TEST
 
-/* One set's multiplication against plain scalar code, all numbers of rows up to two register blocks. */
+/* One set's multiplication against plain scalar code, all numbers of rows up to two register
+ * blocks. */
 static void check_multiply(const struct vector_ops *ops, int64_t rows, int64_t k_count,
                            int64_t round_k)
 {
-    enum { PANELS = 2, STRIDE = PANELS * PANEL };
-    static _Alignas(64) float a[16 * STEP_K], w[PANELS * STEP_K * PANEL];
-    static _Alignas(64) float c[16 * STRIDE], want[16 * STRIDE];
+    const int64_t stride = INT64_C(2) * PANEL;
+    static _Alignas(64) float a[16 * STEP_K], w[2 * STEP_K * PANEL];
+    static _Alignas(64) float c[32 * PANEL], want[32 * PANEL];
     const struct multiply t = {.a = a,
                                .w = w,
                                .c = c,
                                .a_stride = STEP_K,
-                               .c_stride = STRIDE,
+                               .c_stride = stride,
                                .rows = rows,
-                               .panels = PANELS,
+                               .panels = 2,
                                .k_count = k_count,
                                .round_k = round_k};
     uint64_t state = (uint64_t)rows;
 
-    for (int64_t i = 0; i < 16 * STEP_K; i++)
+    for (int64_t i = 0; i < (int64_t)16 * STEP_K; i++)
         a[i] = round_f16((float)(int32_t)sample_random(&state) * 0x1p-29f);
-    for (int64_t i = 0; i < PANELS * STEP_K * PANEL; i++)
+    for (int64_t i = 0; i < (int64_t)2 * STEP_K * PANEL; i++)
         w[i] = round_f16((float)(int32_t)sample_random(&state) * 0x1p-30f);
-    for (int64_t i = 0; i < 16 * STRIDE; i++)
+    for (int64_t i = 0; i < 16 * stride; i++)
         want[i] = c[i] = (float)(i % 7);
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < STRIDE; j++)
+        for (int64_t j = 0; j < stride; j++)
             for (int64_t k = 0; k < k_count; k++) {
-                float *x = &want[r * STRIDE + j];
+                float *x = &want[r * stride + j];
 
                 *x += a[r * STEP_K + k] * w[(j / PANEL * STEP_K + k) * PANEL + j % PANEL];
                 if (round_k && ((k + 1) % round_k == 0 || k + 1 == k_count))

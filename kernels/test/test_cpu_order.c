@@ -44,10 +44,11 @@ static struct sample base(void)
     };
 }
 
-/* ---- layout ------------------------------------------------------------------------------------ */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
-/* Each element's index, low byte first, is sent through the transform as its 8-bit code: every position of the
- * kernel form holds one element or padding, no two the same, and not in the standard order. */
+/* Each element's index, low byte first, is sent through the transform as its 8-bit code: every
+ * position of the kernel form holds one element or padding, no two the same, and not in the
+ * standard order. */
 START_TEST(transform_is_a_bijection)
 {
     enum { N = 120, K = 248, PADDED = 128 * 256 };
@@ -90,7 +91,7 @@ START_TEST(transform_is_a_bijection)
 }
 END_TEST
 
-/* ---- order ------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static void get_order(const struct sample *s, int64_t row, int64_t col, struct hum_accumulation *o)
 {
@@ -101,8 +102,9 @@ static void get_order(const struct sample *s, int64_t row, int64_t col, struct h
         HUM_OK);
 }
 
-/* 2 x 2 tiles of 4 K blocks, 5 workers: P < G, so 16 blocks in runs of ceil(16 / 5) = 4: no tile is cut. With 3
- * workers r = 1 tile is shared, the last, in runs of ceil(4 / 3) = 2: two slices. With 2 workers r = 0. */
+/* 2 x 2 tiles of 4 K blocks, 5 workers: P < G, so 16 blocks in runs of ceil(16 / 5) = 4: no tile is
+ * cut. With 3 workers r = 1 tile is shared, the last, in runs of ceil(4 / 3) = 2: two slices. With
+ * 2 workers r = 0. */
 START_TEST(slices_by_hand)
 {
     struct sample s = base();
@@ -133,7 +135,8 @@ START_TEST(slices_by_hand)
     s.layer.weight_scale_group_size = 256;
     get_order(&s, 16, 64, &o);
     ck_assert_int_eq(o.slices, 1);
-    /* 11 tiles, 10 workers: r = 1 is at most 10 / 10, so all 11 are shared, 44 blocks in runs of 5 */
+    /* 11 tiles, 10 workers: r = 1 is at most 10 / 10, so all 11 are shared, 44 blocks in runs of
+     * 5 */
     s = base();
     s.m = 11 * 16;
     s.layer.shape_n = 64;

@@ -51,10 +51,11 @@ static void check_reason(const char reason[HUM_REASON_BYTES])
     ck_assert_ptr_null(strchr(reason, '\n'));
 }
 
-/* ---- configurations --------------------------------------------------------------------------- */
+/* ---- configurations -------------------------------------------------------------------------- */
 
-/* Weights that an activation's format takes: uint1 to uint_most (with integer zero points zero_most), floats
- * with e_least to e_most and up to m_most bits. Source: table 2.3 of the facts about Humming. */
+/* Weights that an activation's format takes: uint1 to uint_most (with integer zero points
+ * zero_most), floats with e_least to e_most and up to m_most bits. Source: upstream's rules for its
+ * data types. */
 static const struct {
     int32_t a;
     int uint_most, zero_most, e_least, e_most, m_most;
@@ -134,8 +135,9 @@ static const struct {
     {LAYER(pad_shape_n), 128, HUM_INVALID},
     {LAYER(pad_shape_k), 8, HUM_INVALID},
     {LAYER(pad_shape_k), -16, HUM_INVALID},
-    {LAYER(num_experts), 2, HUM_UNSUPPORTED},
+    {LAYER(num_experts), 2, HUM_INVALID},
     {LAYER(num_experts), -1, HUM_INVALID},
+    {LAYER(num_experts), 16385, HUM_INVALID},
     {LAYER(a_dtype), 0, HUM_INVALID},
     {LAYER(a_dtype), HUM_UINT(8), HUM_INVALID},
     {LAYER(b_dtype), HUM_UINT(4) + 7, HUM_INVALID},
@@ -165,9 +167,9 @@ static const struct {
     {LAYER(use_fused_e8m0_scale), true, HUM_INVALID},
     {LAYER(is_fp_zero_point), true, HUM_INVALID},
     {LAYER(mma_type), 5, HUM_INVALID},
-    {COMPUTE(gemm_type), HUM_GEMM_INDEXED, HUM_UNSUPPORTED},
-    {COMPUTE(gemm_type), HUM_GEMM_GROUPED_CONTIGUOUS, HUM_UNSUPPORTED},
-    {COMPUTE(gemm_type), HUM_GEMM_GROUPED_MASKED, HUM_UNSUPPORTED},
+    {COMPUTE(gemm_type), HUM_GEMM_INDEXED, HUM_INVALID},
+    {COMPUTE(gemm_type), HUM_GEMM_GROUPED_CONTIGUOUS, HUM_INVALID},
+    {COMPUTE(gemm_type), HUM_GEMM_GROUPED_MASKED, HUM_INVALID},
     {COMPUTE(gemm_type), 4, HUM_INVALID},
     {COMPUTE(use_f16_accum), true, HUM_INVALID},
     {COMPUTE(use_batch_invariant), true, HUM_INVALID},
@@ -241,7 +243,7 @@ START_TEST(refuses_too_many_slices)
 }
 END_TEST
 
-/* ---- tensors ---------------------------------------------------------------------------------- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 struct call {
     struct hum_gemm_args args;
@@ -291,6 +293,7 @@ static const struct {
     {ARGS(expert_layout.bytes), 4},
     {ARGS(locks.data), 0},
     {ARGS(locks.shape[0]), 3},
+    {ARGS(locks.shape[0]), INT64_MAX},
     {ARGS(locks.bytes), 12},
     {ARGS(locks.dtype), HUM_INT64},
 };
@@ -311,6 +314,54 @@ START_TEST(refuses_tensors)
     ck_assert_int_eq(cpu->forward(handle, &call.args, reason), HUM_INVALID);
     check_reason(reason);
     check_unwritten(&s);
+    sample_free(&s);
+    cpu->close(handle);
+}
+END_TEST
+
+/* A tensor that shares its last byte with the outputs, or holds them; those right behind each other
+ * share none. */
+static const struct {
+    size_t at;
+    int64_t offset;
+    enum hum_code code;
+} places[] = {
+    {offsetof(struct call, args.inputs), 0, HUM_INVALID},
+    {offsetof(struct call, args.inputs), -64, HUM_INVALID},
+    {offsetof(struct call, args.inputs), 64, HUM_INVALID},
+    {offsetof(struct call, args.input_scale), 1024, HUM_INVALID},
+    {offsetof(struct call, args.locks), 5056, HUM_INVALID},
+    {offsetof(struct call, args.locks), 5120, HUM_OK},
+    {offsetof(struct call, weights.weight), -4096, HUM_INVALID},
+    {offsetof(struct call, weights.weight_scale), -64, HUM_INVALID},
+};
+
+START_TEST(refuses_overlap)
+{
+    enum { BEFORE = 32768, AFTER = 65536 };
+    void *handle = open_cpu();
+    struct sample s = base();
+    struct call call;
+    struct hum_tensor *moved = (struct hum_tensor *)((char *)&call + places[_i].at);
+    char reason[HUM_REASON_BYTES] = "";
+    char *memory = aligned_alloc(64, BEFORE + AFTER);
+
+    ck_assert_ptr_nonnull(memory);
+    memset(memory, 0, BEFORE + AFTER);
+    sample_fill(&s, cpu, handle, 1, SAMPLE_TAME);
+    ck_assert_int_eq(cpu->transform(handle, &s.layer, &s.standard, &s.kernel, reason), HUM_OK);
+    call.args = sample_args(&s);
+    call.weights = s.kernel;
+    call.args.weights = &call.weights;
+    ck_assert_uint_eq(s.outputs.bytes, 5120);
+    call.args.outputs.data = memory + BEFORE;
+    moved->data = memory + BEFORE + places[_i].offset;
+    ck_assert_int_eq(cpu->forward(handle, &call.args, reason), places[_i].code);
+    if (places[_i].code)
+        check_reason(reason);
+    for (int i = 0; places[_i].code && i < BEFORE + AFTER; i++)
+        ck_assert_int_eq(memory[i], 0);
+    free(memory);
     sample_free(&s);
     cpu->close(handle);
 }
@@ -407,6 +458,7 @@ int main(void)
     tcase_add_loop_test(tc, refuses_configurations, 0, COUNT(changes));
     tcase_add_test(tc, refuses_too_many_slices);
     tcase_add_loop_test(tc, refuses_tensors, 0, COUNT(spoils));
+    tcase_add_loop_test(tc, refuses_overlap, 0, COUNT(places));
     tcase_add_test(tc, refuses_locks_in_use);
     tcase_add_test(tc, refuses_bad_calls);
     tcase_add_test(tc, transform_refuses);

@@ -73,6 +73,7 @@ static const struct {
     {"swap", 5, 10, 0, -1, false},     {"drop_k", 100, 320, -1, -1, false},
     {"tail", 64, 64, 256, 319, false}, {"early", 320, 320, 0, 319, false},
     {"overrun", 0, 0, -1, -1, true},   {"bias_twice", 100, 320, -1, -1, false},
+    {"no_bf16", 0, 0, -1, -1, false},
 };
 
 START_TEST(is_wrong_as_named)
@@ -115,6 +116,33 @@ START_TEST(refuses_everything)
 }
 END_TEST
 
+/* Only what is asked beforehand is refused, and only for bf16. */
+START_TEST(lacks_bf16)
+{
+    const struct hum_provider *p = humcheck_provider();
+    struct sample s;
+    struct hum_tuning_config tuning;
+    void *handle;
+    char reason[HUM_REASON_BYTES] = "";
+
+    ck_assert_int_eq(p->open(1, &handle, reason), HUM_OK);
+    make(&s, p, handle);
+    ck_assert_int_eq(p->supports(handle, &s.layer, &s.compute, &s.tuning, reason), HUM_OK);
+    ck_assert_int_eq(setenv("HUMCHECK_WRONG", "no_bf16", 1), 0);
+    ck_assert_int_eq(p->supports(handle, &s.layer, &s.compute, &s.tuning, reason), HUM_UNSUPPORTED);
+    ck_assert_str_eq(reason, "bf16 activations are not supported");
+    reason[0] = '\0';
+    ck_assert_int_eq(p->heuristics(handle, &s.layer, &s.compute, s.m, &tuning, reason),
+                     HUM_UNSUPPORTED);
+    ck_assert_str_eq(reason, "bf16 activations are not supported");
+    s.layer.a_dtype = s.layer.c_dtype = s.layer.bs_dtype = HUM_F16;
+    ck_assert_int_eq(p->supports(handle, &s.layer, &s.compute, &s.tuning, reason), HUM_OK);
+    ck_assert_int_eq(p->heuristics(handle, &s.layer, &s.compute, s.m, &tuning, reason), HUM_OK);
+    sample_free(&s);
+    p->close(handle);
+}
+END_TEST
+
 START_TEST(has_another_abi)
 {
     ck_assert_int_eq(humcheck_provider()->abi_version, HUM_ABI_VERSION);
@@ -134,6 +162,7 @@ int main(void)
     tcase_add_test_raise_signal(tc, crashes, SIGSEGV);
     tcase_add_test_raise_signal(tc, hangs, SIGALRM);
     tcase_add_test(tc, refuses_everything);
+    tcase_add_test(tc, lacks_bf16);
     tcase_add_test(tc, has_another_abi);
     suite_add_tcase(s, tc);
     r = srunner_create(s);

@@ -1,7 +1,7 @@
 /* wrong_provider.c - the cpu provider as a shared library, wrong on purpose.
  *
- * HUMCHECK_WRONG names the fault (the table below); unset or anything else: it computes correctly. A harness that
- * calls one of these faults a pass is broken.
+ * HUMCHECK_WRONG names the fault (the table below); unset or anything else: it computes correctly.
+ * A harness that calls one of these faults a pass is broken.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/round.h"
@@ -104,13 +104,14 @@ static enum hum_code forward_early(void *handle, const struct hum_gemm_args *arg
 {
     (void)handle;
     (void)args;
-    (void)reason;
+    reason[0] = '\0';
     return HUM_OK;
 }
 
 static enum hum_code forward_crash(void *handle, const struct hum_gemm_args *args,
                                    char reason[HUM_REASON_BYTES])
 {
+    (void)signal(SIGSEGV, SIG_DFL);
     (void)raise(SIGSEGV);
     return hum_cpu_provider.forward(handle, args, reason);
 }
@@ -120,7 +121,7 @@ static enum hum_code forward_hang(void *handle, const struct hum_gemm_args *args
 {
     (void)handle;
     (void)args;
-    (void)reason;
+    reason[0] = '\0';
     while (pause() != 0) /* -1 after every signal that was handled */
         continue;
     return HUM_OK;
@@ -171,7 +172,7 @@ static enum hum_code forward_bias_twice(void *handle, const struct hum_gemm_args
     return rc;
 }
 
-/* "abi" is in humcheck_provider. */
+/* "abi" is in humcheck_provider, "no_bf16" in wrong_supports and wrong_heuristics. */
 static const struct {
     const char *name;
     forward_fn *forward;
@@ -215,6 +216,18 @@ static void wrong_close(void *handle)
     hum_cpu_provider.close(handle);
 }
 
+/* bf16 activations are refused, all else is right. */
+static bool lacks(const struct hum_layer_config *layer)
+{
+    return is_fault("no_bf16") && layer && layer->a_dtype == HUM_BF16;
+}
+
+static enum hum_code refuse_bf16(char reason[HUM_REASON_BYTES])
+{
+    (void)snprintf(reason, HUM_REASON_BYTES, "bf16 activations are not supported");
+    return HUM_UNSUPPORTED;
+}
+
 static enum hum_code wrong_supports(void *handle, const struct hum_layer_config *layer,
                                     const struct hum_compute_config *compute,
                                     const struct hum_tuning_config *tuning,
@@ -222,6 +235,8 @@ static enum hum_code wrong_supports(void *handle, const struct hum_layer_config 
 {
     if (is_fault("unsupported"))
         return forward_unsupported(handle, NULL, reason);
+    if (lacks(layer))
+        return refuse_bf16(reason);
     return hum_cpu_provider.supports(handle, layer, compute, tuning, reason);
 }
 
@@ -231,6 +246,8 @@ static enum hum_code wrong_heuristics(void *handle, const struct hum_layer_confi
 {
     if (is_fault("unsupported"))
         return forward_unsupported(handle, NULL, reason);
+    if (lacks(layer))
+        return refuse_bf16(reason);
     return hum_cpu_provider.heuristics(handle, layer, compute, m, out, reason);
 }
 
@@ -251,6 +268,7 @@ static enum hum_code wrong_transform(void *handle, const struct hum_layer_config
     return hum_cpu_provider.transform(handle, layer, standard, out, reason);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the contract has nine parameters */
 static enum hum_code wrong_accumulation(void *handle, const struct hum_layer_config *layer,
                                         const struct hum_compute_config *compute,
                                         const struct hum_tuning_config *tuning, int64_t m,

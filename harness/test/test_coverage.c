@@ -1,0 +1,406 @@
+/* Is everything in suites/nightly.yaml? For each family the axis table is turned into a suite of one
+ * pairwise entry that states every value of every axis, without `where`. What its plan holds is
+ * what the legality rules allow: the search behind `combine: pairwise` finds a case for each pair
+ * of values or proves that none is legal (plan.gaps counts what it could not decide: none). The
+ * nightly plan must hold the same values and the same pairs.
+ *
+ * Not crossed: family (one at a time), m, n, k, padding, max_tokens and seed, which have no list of
+ * values (sizes are chosen so that data can show faults); block_shape and warp_shape, whose legal
+ * values follow from each other and the sizes (suites/dense.yaml and moe.yaml walk through them);
+ * and what the table `apart` lists.
+ */
+#include "harness/config/suite.h"
+#include "harness/kernel/legal.h"
+#include "harness/kernel/plan.h"
+#include "harness/kernel/words.h"
+#include "reference/dtype.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define F(name) AXIS_FAMILY_BIT(FAMILY_##name)
+#define PRODUCT (F(GEMM) | F(EXPERTS))
+
+/* ---- the values ------------------------------------------------------------------------------ */
+
+/* Whole numbers, which the axis table gives as a range; formats that only count in some modes; and
+ * two options whose rule (plan_resolve.c) is true exactly where true is legal. */
+/* clang-format off */
+static const struct {
+    unsigned families;
+    enum axis_id axis;
+    const char *values;
+} stated[] = {
+    {F(GEMM),           AX_EXPERTS,      "0, 1, 3, 8"},
+    {F(EXPERTS),        AX_EXPERTS,      "1, 4, 8"},
+    {F(PROCESS_INPUT),  AX_EXPERTS,      "0, 3, 8"},
+    {F(MOE_SUM),        AX_EXPERTS,      "0, 3, 16"},
+    {F(GEMM),           AX_TOP_K,        "1, 2"},
+    {F(EXPERTS),        AX_TOP_K,        "1, 2, 4"},
+    {F(MOE_SUM),        AX_TOP_K,        "1, 2, 4, 8"},
+    {F(GEMM),           AX_GROUP,        "0, 16, 32, 64, 128"},
+    {F(EXPERTS),        AX_GROUP,        "0, 32, 64, 128"},
+    {F(QUANT_WEIGHT),   AX_GROUP,        "0, 8, 32, 128"},
+    {F(PROCESS_MXFP4),  AX_GROUP,        "16, 32, 128"},
+    {F(GEMM),           AX_GROUP_N,      "0, 64, 128"},
+    {F(GEMM),           AX_INPUT_GROUP,  "0, 32, 64, 128"},
+    {F(GEMM),           AX_NUM_SMS,      "0, 5"},
+    {F(GEMM),           AX_CTAS,         "1, 2"},
+    {F(GEMM),           AX_STAGES,       "auto, 2, 3, 4"},
+    {F(GEMM),           AX_WRITE_SPLITS, "1, 2"},
+    {F(PACK),           AX_BITS,         "1, 2, 3, 4, 5, 6, 7, 8"},
+    {F(PROCESS_MXFP4),  AX_RANGE,        "1, 5, 11, 30"},
+    {F(PROCESS_INPUT),  AX_QUANT,        "e4m3, e5m2, e3m4, e2m1, e0m3, int8, int4"},
+    {F(PROCESS_INPUT),  AX_GROUP_SCALE,  "f32, e8m0, e4m3"},
+    {F(PROCESS_INPUT),  AX_QUANT_GROUP,  "0, 16, 32, 128"},
+    {F(PROCESS_INPUT),  AX_HADAMARD,     "0, 2, 32, 512"},
+    {F(HADAMARD),       AX_HADAMARD,     "1, 2, 4, 8, 16, 32, 64, 128, 256, 512"},
+    {F(GEMM),           AX_M,            "24"},
+    {F(GEMM),           AX_N,            "128"},
+    {F(EXPERTS),        AX_N,            "256"},
+    {F(GEMM),           AX_K,            "128"},
+    {PRODUCT,           AX_INT_SCALE,    "auto, false"},
+    {PRODUCT,           AX_FUSED,        "auto, false"},
+    {F(EXPERTS),        AX_M,            "8"},
+    {F(EXPERTS),        AX_K,            "128"},
+    {F(QUANT_WEIGHT),   AX_M,            "16, 256"},
+    {F(QUANT_WEIGHT),   AX_K,            "256"},
+    {F(DEQUANT_WEIGHT), AX_M,            "256"},
+    {F(PACK),           AX_M,            "256"},
+    {F(PACK),           AX_K,            "96"},
+    {F(PROCESS_MXFP4),  AX_M,            "16, 255, 32640"},
+    {F(PROCESS_MXFP4),  AX_K,            "16, 32, 64, 128, 256, 1024"},
+    {F(PROCESS_INPUT),  AX_M,            "24, 256"},
+    {F(PROCESS_INPUT),  AX_K,            "256, 512"},
+    {F(HADAMARD),       AX_M,            "9"},
+    {F(HADAMARD),       AX_K,            "512"},
+    {F(MOE_SUM),        AX_M,            "9"},
+    {F(MOE_SUM),        AX_K,            "65"},
+};
+
+/* Crossed with nothing: what else is then to be had. */
+static const uint64_t not_crossed =
+    AXIS_BIT(AX_FAMILY) | AXIS_BIT(AX_M) | AXIS_BIT(AX_N) | AXIS_BIT(AX_K) | AXIS_BIT(AX_PAD_N) |
+    AXIS_BIT(AX_PAD_K) | AXIS_BIT(AX_MAX_TOKENS) | AXIS_BIT(AX_SEED) | AXIS_BIT(AX_BLOCK) |
+    AXIS_BIT(AX_WARP);
+
+/* Pairs that are legal and yet nowhere in the suite. A value is a word of its axis, NULL: any. The
+ * second axis may be AX_COUNT: any. */
+static const struct apart {
+    unsigned families;
+    enum axis_id x;
+    const char *x_value;
+    enum axis_id y;
+    const char *y_value;
+    const char *why;
+} apart[] = {
+    {0, AX_COUNT, NULL, AX_COUNT, NULL, ""},
+};
+/* clang-format on */
+
+static const char *const family_names[] = {
+    "gemm",     "quant_weight", "dequant_weight", "pack",   "process_mxfp4", "process_input",
+    "hadamard", "moe_sum",      "experts",
+};
+enum { FAMILIES = sizeof family_names / sizeof family_names[0] };
+
+static bool is_of(enum axis_id x, int family)
+{
+    return axis_is_of_families(&axes[x], AXIS_FAMILY_BIT(family));
+}
+
+static const char *stated_of(enum axis_id x, int family)
+{
+    for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++)
+        if (stated[i].axis == x && stated[i].families & AXIS_FAMILY_BIT(family))
+            return stated[i].values;
+    return NULL;
+}
+
+/* Does a rule that reads nothing else refuse the value? */
+static bool is_refused(enum axis_id x, int family, int64_t value)
+{
+    const uint64_t known = AXIS_BIT(AX_FAMILY) | AXIS_BIT(x);
+    int64_t v[AX_COUNT] = {0};
+
+    v[AX_FAMILY] = family;
+    v[x] = value;
+    return legal_find(v, known, known) >= 0;
+}
+
+static const char *formats_of(struct arena *arena, enum axis_id x, int family)
+{
+    char buf[64], other[64];
+    const char *list = "";
+    int64_t back;
+
+    for (int64_t i = 0; i < dtype_count; i++) {
+        const char *name = axis_format(&axes[x], i, buf, sizeof buf);
+        const char *expected = axis_parse(&axes[x], name, &back, other, sizeof other);
+
+        if (!expected && back == i && !is_refused(x, family, i))
+            list = arena_printf(arena, "%s%s\"%s\"", list, *list ? ", " : "", name);
+    }
+    return list;
+}
+
+static const char *words_of(struct arena *arena, enum axis_id x)
+{
+    const char *list = axes[x].may_be_auto && x == AX_MMA ? "auto" : "";
+
+    for (int i = 0; axes[x].words[i]; i++)
+        list =
+            arena_printf(arena, "%s%s\"%s\"", list, *list ? ", " : "", axes[x].words[i]);
+    return list;
+}
+
+/* The list of an axis, without brackets; NULL: its default. */
+static const char *values_of(struct arena *arena, enum axis_id x, int family)
+{
+    const char *stated_values = stated_of(x, family);
+
+    if (stated_values)
+        return stated_values;
+    switch (axes[x].kind) {
+    case AXIS_WORD:
+        return words_of(arena, x);
+    case AXIS_BOOL:
+        return "false, true";
+    case AXIS_FORMAT:
+    case AXIS_WEIGHT:
+        return formats_of(arena, x, family);
+    case AXIS_INT:
+    case AXIS_TILE:
+    case AXIS_SEED:
+        return NULL;
+    }
+    return NULL;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+struct world {
+    struct arena arena;
+    struct errs errs;
+    struct suite suite;
+    struct plan plan;
+};
+
+static void say_errors(const struct world *w)
+{
+    char text[512];
+
+    for (size_t i = 0; i < w->errs.count; i++)
+        (void)fprintf(stderr, "%s\n", err_format(&w->errs.items[i], text, sizeof text));
+}
+
+static void make(struct world *w, enum err_code loaded)
+{
+    const struct plan_options options = {.shard = 1, .shards = 1};
+    enum err_code planned = loaded;
+
+    if (!loaded)
+        planned = plan_make(&w->suite, 1, &options, &w->arena, &w->plan, &w->errs);
+    say_errors(w);
+    ck_assert_int_eq(planned, ERR_NONE);
+}
+
+static void open_world(struct world *w)
+{
+    *w = (struct world){0};
+    ck_assert(arena_init(&w->arena, (size_t)2 << 30));
+}
+
+static void close_world(struct world *w)
+{
+    errs_free(&w->errs);
+    arena_free(&w->arena);
+}
+
+/* Made once, for all tests. */
+static struct world nightly;
+
+static void open_nightly(void)
+{
+    struct world *w = &nightly;
+
+    open_world(w);
+    make(w, suite_load(SUITES "/nightly.yaml", &w->arena, &w->suite, &w->errs));
+}
+
+static void close_nightly(void)
+{
+    close_world(&nightly);
+}
+
+/* All that is legal of a family, as far as pairs go. */
+static void open_legal(struct world *w, int family)
+{
+    const char *text;
+
+    open_world(w);
+    text = arena_printf(&w->arena, "suite: legal\nentries:\n  - name: all\n    family: %s\n",
+                        family_names[family]);
+    for (enum axis_id x = 0; x < AX_COUNT; x++) {
+        const char *values =
+            x == AX_FAMILY || !is_of(x, family) ? NULL : values_of(&w->arena, x, family);
+
+        if (values)
+            text = arena_printf(&w->arena, "%s    %s: [%s]\n", text, axes[x].key, values);
+    }
+    text = arena_printf(&w->arena, "%s    combine: pairwise\n", text);
+    make(w, suite_load_text("legal.yaml", text, strlen(text), &w->arena, &w->suite, &w->errs));
+    ck_assert_uint_eq(w->plan.gaps, 0);
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+/* Values of crossed axes get numbers as they come; bit (i, j) says that they occur together. */
+enum { MOST = 512 };
+struct pairs {
+    enum axis_id axis[MOST];
+    int64_t value[MOST];
+    int count;
+    bool together[MOST][MOST];
+};
+
+static int number_of(struct pairs *p, enum axis_id x, int64_t value)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->axis[i] == x && p->value[i] == value)
+            return i;
+    ck_assert_int_lt(p->count, MOST);
+    p->axis[p->count] = x;
+    p->value[p->count] = value;
+    return p->count++;
+}
+
+static void add_plan(struct pairs *p, const struct plan *plan, int family)
+{
+    for (size_t c = 0; c < plan->count; c++) {
+        const int64_t *v = plan->cases[c].v;
+        int here[AX_COUNT], count = 0;
+
+        if (v[AX_FAMILY] != family)
+            continue;
+        for (enum axis_id x = 0; x < AX_COUNT; x++)
+            if (is_of(x, family) && !(not_crossed & AXIS_BIT(x)))
+                here[count++] = number_of(p, x, v[x]);
+        for (int i = 0; i < count; i++)
+            for (int j = 0; j < count; j++)
+                p->together[here[i]][here[j]] = true;
+    }
+}
+
+static bool is_value(enum axis_id x, int64_t value, const char *text)
+{
+    char name[64];
+
+    return !text || strcmp(axis_format(&axes[x], value, name, sizeof name), text) == 0;
+}
+
+static bool is_side(const struct pairs *p, int i, enum axis_id x, const char *value)
+{
+    return x == AX_COUNT || (p->axis[i] == x && is_value(x, p->value[i], value));
+}
+
+static int apart_row(const struct pairs *p, int family, int i, int j)
+{
+    for (int row = 0; row < (int)(sizeof apart / sizeof apart[0]); row++) {
+        const struct apart *a = &apart[row];
+
+        if (a->families & AXIS_FAMILY_BIT(family) &&
+            ((is_side(p, i, a->x, a->x_value) && is_side(p, j, a->y, a->y_value)) ||
+             (is_side(p, j, a->x, a->x_value) && is_side(p, i, a->y, a->y_value))))
+            return row;
+    }
+    return -1;
+}
+
+static void say_pair(const struct pairs *p, int family, int i, int j)
+{
+    char a[64], b[64];
+
+    (void)fprintf(stderr, "%s: no case has %s=%s with %s=%s\n", family_names[family],
+                  axes[p->axis[i]].key,
+                  axis_format(&axes[p->axis[i]], p->value[i], a, sizeof a), axes[p->axis[j]].key,
+                  axis_format(&axes[p->axis[j]], p->value[j], b, sizeof b));
+}
+
+/* Pairs of legal cases that the suite has not and `apart` does not name; used[row] counts those that
+ * it names. i == j is a value. */
+static int missing(int family, int *used, bool say)
+{
+    static struct pairs p, q; /* p legal, q in the suite; numbers are p's */
+    struct world legal;
+    int count = 0;
+
+    open_legal(&legal, family);
+    p.count = 0;
+    memset(p.together, 0, sizeof p.together);
+    add_plan(&p, &legal.plan, family);
+    q = p;
+    memset(q.together, 0, sizeof q.together);
+    add_plan(&q, &nightly.plan, family);
+    for (int i = 0; i < p.count; i++)
+        for (int j = 0; j <= i; j++) {
+            int row;
+
+            if (!p.together[i][j] || q.together[i][j])
+                continue;
+            row = i == j ? -1 : apart_row(&p, family, i, j);
+            if (row >= 0) {
+                used[row]++;
+                continue;
+            }
+            count++;
+            if (say)
+                say_pair(&p, family, i, j);
+        }
+    close_world(&legal);
+    return count;
+}
+
+START_TEST(every_legal_pair_occurs)
+{
+    int used[sizeof apart / sizeof apart[0]] = {0};
+
+    ck_assert_int_eq(missing(_i, used, true), 0);
+    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++)
+        ck_assert_msg(used[i] || !(apart[i].families & AXIS_FAMILY_BIT(_i)),
+                      "nothing needs the exception '%s'", apart[i].why);
+}
+END_TEST
+
+/* The search is no better than its question: take a value out of the suite, and it is missed. */
+START_TEST(a_gap_is_seen)
+{
+    int used[sizeof apart / sizeof apart[0]] = {0};
+
+    for (size_t i = 0; i < nightly.plan.count; i++)
+        if (nightly.plan.cases[i].v[AX_FAMILY] == FAMILY_PACK &&
+            nightly.plan.cases[i].v[AX_BITS] == 5)
+            nightly.plan.cases[i].v[AX_BITS] = 4;
+    ck_assert_int_gt(missing(FAMILY_PACK, used, false), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("coverage");
+    TCase *tc = tcase_create("coverage");
+    SRunner *r = srunner_create(s);
+    int failed;
+
+    suite_add_tcase(s, tc);
+    tcase_set_timeout(tc, 60);
+    tcase_add_unchecked_fixture(tc, open_nightly, close_nightly);
+    tcase_add_loop_test(tc, every_legal_pair_occurs, 0, FAMILIES);
+    tcase_add_test(tc, a_gap_is_seen);
+    srunner_run_all(r, CK_ENV);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

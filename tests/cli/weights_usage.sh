@@ -1,0 +1,3 @@
+"$HUMCHECK" weights
+echo $?
+"$HUMCHECK" weights a b c
