@@ -181,6 +181,17 @@ static void fill_second_scales(const struct fill_plan *s, uint32_t *out)
     }
 }
 
+/* The exponent of the scales that output column `col` really has: a block's follow its first
+ * column. */
+static int served_exponent(const struct fill_plan *s, int64_t col)
+{
+    int64_t n = s->p->n, within = col % n;
+
+    if (s->p->scale == REF_SCALE_BLOCK)
+        col += within / s->p->group_n * s->p->group_n - within;
+    return fill_scale_exponent(s, col);
+}
+
 /* As large as the outputs; E2: whole units of the column, so that no sum leaves the grid. */
 static void fill_bias(const struct fill_plan *s, uint16_t *out)
 {
@@ -195,8 +206,8 @@ static void fill_bias(const struct fill_plan *s, uint16_t *out)
         double x = s->f.kind == REF_FILL_C ? 0.0 : (double)(1 + (int)(r >> 8 & 0xffff) % size);
 
         if (fill_is_paired(s))
-            exponent = fill_window(s, (int64_t)i)->unit + s->row_exponent +
-                       fill_scale_exponent(s, (int64_t)i);
+            exponent =
+                fill_window(s, (int64_t)i)->unit + s->row_exponent + served_exponent(s, (int64_t)i);
         else
             exponent -= 6;
         out[i] = (uint16_t)dtype_encode(s->p->c, ldexp(r & 1 ? -x : x, exponent), DTYPE_SATURATE);

@@ -52,7 +52,7 @@ const char *ref_quant_valid(const struct ref_quant *q);
  *               inputs or a NaN leaves no number to encode, or where rule 2026_05 would wrap a
  *               number of 2^31 or more
  *   scale       rows x groups: f32 patterns, or e8m0 codes; NULL without has_scale
- *   zero_point  rows x groups; NaN where an integer zero point is open (infinite inputs); NULL
+ *   zero_point  rows x groups; NaN where infinite inputs leave an integer zero point open; NULL
  *               without has_zero_point */
 void ref_quant_weight(const struct ref_quant *q, uint32_t *codes, uint32_t *scale,
                       float *zero_point);

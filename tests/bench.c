@@ -203,23 +203,11 @@ static void bench_codes(struct arena *arena)
 
 /* ---- the CPU kernel ---- */
 
-static double kernel_gflops(struct arena *arena, const char *a, const char *b, const char *c,
-                            bool f16_accum)
+static void kernel_axes(const char *a, const char *b, const char *c, bool f16_accum,
+                        int64_t v[AX_COUNT])
 {
-    int64_t v[AX_COUNT];
-    struct problem q;
-    struct problem_tensors t;
-    struct hum_compute_config compute;
-    struct hum_tuning_config tuning;
-    struct hum_weights form = {0};
-    struct hum_tensor *parts[] = {&form.weight, &form.weight_scale, &form.zero_point,
-                                  &form.weight_scale_2, &form.bias};
-    struct hum_tensor out = {.rank = 2, .shape = {128, 2048}, .bytes = (size_t)128 * 2048 * 2};
-    char reason[HUM_REASON_BYTES], text[64];
-    double times[REPEATS];
-    void *handle;
+    char text[64];
 
-    arena_reset(arena);
     for (int i = 0; i < AX_COUNT; i++)
         if (!axes[i].fallback || axis_parse(&axes[i], axes[i].fallback, &v[i], text, sizeof text))
             v[i] = 0;
@@ -235,6 +223,26 @@ static double kernel_gflops(struct arena *arena, const char *a, const char *b, c
     v[AX_F16_ACCUM] = f16_accum;
     v[AX_FILL] = REF_FILL_R;
     v[AX_SEED] = 1;
+}
+
+static double kernel_gflops(struct arena *arena, const char *a, const char *b, const char *c,
+                            bool f16_accum)
+{
+    int64_t v[AX_COUNT];
+    struct problem q;
+    struct problem_tensors t;
+    struct hum_compute_config compute;
+    struct hum_tuning_config tuning;
+    struct hum_weights form = {0};
+    struct hum_tensor *parts[] = {&form.weight, &form.weight_scale, &form.zero_point,
+                                  &form.weight_scale_2, &form.bias};
+    struct hum_tensor out = {.rank = 2, .shape = {128, 2048}, .bytes = (size_t)128 * 2048 * 2};
+    char reason[HUM_REASON_BYTES];
+    double times[REPEATS];
+    void *handle;
+
+    arena_reset(arena);
+    kernel_axes(a, b, c, f16_accum, v);
     if (problem_make(v, 128, 1, arena, &q) || problem_tensors_make(&q, arena, &t))
         exit(3);
     layer_compute(v, &compute);

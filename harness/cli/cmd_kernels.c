@@ -156,7 +156,7 @@ static void direct_record(void *context, const struct record *r)
 
 static enum err_code run_in_process(struct kernels_run *k)
 {
-    const struct runner_hooks hooks = {direct_stage, direct_record, k};
+    const struct runner_hooks hooks = {direct_stage, direct_record, k, &interrupted};
     struct runner *r = runner_open(k->provider, k->jobs, memory_share(1), k->errs);
     size_t i = 0;
 
@@ -168,7 +168,7 @@ static enum err_code run_in_process(struct kernels_run *k)
         runner_problem(r, k->plan, i, p->first, p->first + p->count, &hooks);
     }
     runner_close(r);
-    k->complete = i == k->plan->problem_count && !k->rc;
+    k->complete = i == k->plan->problem_count && !interrupted && !k->rc;
     return k->rc;
 }
 

@@ -61,7 +61,8 @@ static void list_formats(struct listing *l)
 
 static void list_checks(struct listing *l)
 {
-    static const char *const head[TABLE_COLUMNS] = {"check", "unit", "fills", "what it requires"};
+    static const char *const head[TABLE_COLUMNS] = {"check", "unit", "fills of gemm",
+                                                    "what it requires"};
 
     add(l, head);
     for (int i = 0; i < check_info_count; i++) {
@@ -72,15 +73,31 @@ static void list_checks(struct listing *l)
     }
 }
 
+static const char *checks_of(int64_t family, int64_t gemm_type, struct arena *a)
+{
+    const char *text = "";
+
+    for (int64_t c = 0; text && axes[AX_CHECK].words[c]; c++)
+        if (legal_has_check(family, gemm_type, c))
+            text = arena_printf(a, "%s%s%s", text, *text ? " " : "", axes[AX_CHECK].words[c]);
+    return text;
+}
+
+/* One row a family; GEMM and the experts pipeline have one a gemm type. */
 static void list_kernels(struct listing *l)
 {
-    static const char *const head[TABLE_COLUMNS] = {"family", "gemm_type"};
+    static const char *const head[TABLE_COLUMNS] = {"family", "gemm_type", "checks"};
+    const char *const *families = axes[AX_FAMILY].words, *const *types = axes[AX_GEMM_TYPE].words;
 
     add(l, head);
-    for (const char *const *f = axes[AX_FAMILY].words; *f; f++)
-        for (const char *const *g = axes[AX_GEMM_TYPE].words; *g; g++) {
-            const char *cells[TABLE_COLUMNS] = {*f, *g};
+    for (int64_t f = 0; families[f]; f++)
+        for (int64_t g = 0; types[g]; g++) {
+            bool typed = axes[AX_GEMM_TYPE].families & AXIS_FAMILY_BIT(f);
+            const char *cells[TABLE_COLUMNS] = {families[f], typed ? types[g] : "",
+                                                checks_of(f, g, l->table.arena)};
 
+            if ((!typed && g > 0) || (f > 0 && typed && g == 0)) /* a pipeline has experts */
+                continue;
             add(l, cells);
         }
 }
@@ -165,7 +182,7 @@ static const struct {
 } topics[] = {
     {"formats",   "llrlrll", list_formats},
     {"checks",    "llll",    list_checks},
-    {"kernels",   "ll",      list_kernels},
+    {"kernels",   "lll",     list_kernels},
     {"axes",      "llll",    list_axes},
     {"rules",     "lll",     list_rules},
     {"providers", "lll",     list_providers},

@@ -22,7 +22,8 @@ enum err_code commands_plan(const struct options *o, struct arena *arena, struct
                             struct errs *errs)
 {
     struct suite *suites = ARENA_NEW(arena, o->operand_count, struct suite);
-    struct plan_options how = {.filter = o->filter,
+    struct plan_options how = {.provider = o->provider,
+                               .filter = o->filter,
                                .shard = o->shards ? (int)o->shard : 1,
                                .shards = o->shards ? (int)o->shards : 1,
                                .has_seed = o->has_seed,

@@ -11,7 +11,7 @@ enum type {
     TYPE_NUMBER,
     TYPE_CONDITION,
     TYPE_WORD, /* a value that only its axis can name: word, format, tile, seed */
-    TYPE_OPEN /* what the other side makes of a name or number; one OP_PUSH at `first` */
+    TYPE_OPEN  /* what the other side makes of a name or number; one OP_PUSH at `first` */
 };
 
 struct operand {

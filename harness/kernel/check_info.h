@@ -6,7 +6,7 @@
 struct check_info {
     const char *name;  /* as in YAML */
     const char *unit;  /* of a record's error and limit */
-    const char *fills; /* that it may be used with; the first is usual */
+    const char *fills; /* of a gemm; the first is usual. Other families have no fills */
     const char *help;  /* what it requires, one sentence */
 };
 

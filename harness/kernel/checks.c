@@ -62,6 +62,17 @@ void finding_code(struct finding *f, const struct dtype *c, int64_t row, int64_t
                                                : fabs((double)ordered(got) - (double)ordered(want));
 }
 
+const char *refusal_fault(enum hum_code code, const char reason[HUM_REASON_BYTES], bool unsupported)
+{
+    if (code != HUM_INVALID && !(unsupported && code == HUM_UNSUPPORTED))
+        return "the code is not HUM_INVALID";
+    if (!memchr(reason, '\0', HUM_REASON_BYTES))
+        return "the reason does not end";
+    return reason[0] == '\0'      ? "no reason was given"
+           : strchr(reason, '\n') ? "the reason has more than one line"
+                                  : NULL;
+}
+
 /* ---- exact, readout -------------------------------------------------------------------------- */
 
 static void compare_row(const struct check_in *in, int64_t row, struct finding *f)
@@ -104,41 +115,39 @@ static void check_exhaustive(const struct check_in *in, struct finding *f)
 
 struct column {
     const struct check_in *in;
-    int64_t j;     /* index into problem.cols */
-    int64_t count; /* rows of the output that are written */
-    int64_t *out;  /* their numbers; those of one row tile stand together */
-    int64_t *rows; /* their rows of A */
+    int64_t j;          /* index into problem.cols */
+    struct order order; /* of the rows at hand */
+    int64_t count;      /* rows of the output that are written */
+    int64_t *out;       /* their numbers; those of one row tile stand together */
+    int64_t *rows;      /* their rows of A */
     double *lo, *hi, *exact;
     uint16_t *codes;
 };
 
-/* Rows [at, at + count) of c->out. */
-typedef const char *tile_fn(const struct column *c, const struct order *o, int64_t at,
-                            int64_t count, struct finding *f);
+/* Rows [at, at + count) of c->out, which are summed in c->order. */
+typedef const char *tile_fn(const struct column *c, int64_t at, int64_t count, struct finding *f);
 
-static bool summed_alike(const struct column *c, const struct order *o, int64_t row, int64_t other)
+static bool summed_alike(const struct column *c, int64_t row, int64_t other)
 {
     const struct routing_tensors *routing = c->in->launch->routing;
 
     return routing ? routing_tile_of(routing, row) == routing_tile_of(routing, other)
-                   : other < o->row_end;
+                   : other < c->order.row_end;
 }
 
 /* Calls `each` for the runs of rows of one column that are summed alike. Such a run has one
  * expert. */
-static const char *walk_column(const struct column *c, tile_fn *each, struct finding *f,
-                               char *reason)
+static const char *walk_column(struct column *c, tile_fn *each, struct finding *f, char *reason)
 {
     for (int64_t at = 0, end; at < c->count; at = end) {
         int64_t row = c->out[at];
-        struct order o;
-        const char *why = order_of(c->in->launch, row, c->in->q->cols[c->j], &o, reason);
+        const char *why = order_of(c->in->launch, row, c->in->q->cols[c->j], &c->order, reason);
 
         if (why)
             return why;
-        for (end = at + 1; end < c->count && summed_alike(c, &o, row, c->out[end]);)
+        for (end = at + 1; end < c->count && summed_alike(c, row, c->out[end]);)
             end++;
-        why = each(c, &o, at, end - at, f);
+        why = each(c, at, end - at, f);
         if (why)
             return why;
     }
@@ -239,12 +248,11 @@ static void note_bound(const struct column *c, int64_t row, uint16_t code, doubl
     f->error = error;
 }
 
-static const char *bound_tile(const struct column *c, const struct order *o, int64_t at,
-                              int64_t count, struct finding *f)
+static const char *bound_tile(const struct column *c, int64_t at, int64_t count, struct finding *f)
 {
     const struct problem *q = c->in->q;
     struct ref_bound b = {.p = &q->ref,
-                          .s = &o->accum,
+                          .s = &c->order.accum,
                           .a = q->a,
                           .rows = c->rows + at,
                           .row_count = count,
@@ -274,12 +282,11 @@ static void check_bound(const struct check_in *in, struct finding *f)
 
 /* ---- model ----------------------------------------------------------------------------------- */
 
-static const char *model_tile(const struct column *c, const struct order *o, int64_t at,
-                              int64_t count, struct finding *f)
+static const char *model_tile(const struct column *c, int64_t at, int64_t count, struct finding *f)
 {
     const struct problem *q = c->in->q;
     struct ref_model model = {
-        .epilogue = &q->epilogue, .accum = &o->accum, .s_int = q->s_int, .a = q->a};
+        .epilogue = &q->epilogue, .accum = &c->order.accum, .s_int = q->s_int, .a = q->a};
     const char *why = ref_model_refuses(&model);
     int64_t col = q->cols[c->j], row = c->out[at];
 

@@ -59,6 +59,11 @@ bool finding_same(const struct dtype *c, uint16_t got, uint16_t want);
 void finding_code(struct finding *f, const struct dtype *c, int64_t row, int64_t col, uint16_t got,
                   uint16_t want);
 
+/* What is wrong with the refusal of a bad call (`code` is not HUM_OK); NULL: nothing.
+ * HUM_UNSUPPORTED is a refusal where `unsupported` says so. */
+const char *refusal_fault(enum hum_code code, const char reason[HUM_REASON_BYTES],
+                          bool unsupported);
+
 /* Give up on a case that cannot be judged: skip, infra or untrusted with a sentence. */
 void finding_give(struct finding *f, enum verdict v, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,5 +1,6 @@
 #include "harness/kernel/contract_cases.h"
 
+#include "harness/kernel/op_contract.h"
 #include "harness/kernel/trial.h"
 
 #include <stdio.h>
@@ -22,7 +23,11 @@ enum unless {
     NEVER,
     HAS_ZERO_POINT, /* of either kind: the kernel form may be the same */
     MAY_BE_F16,     /* f16 accumulation is legal */
-    HAS_INPUT_SCALE
+    HAS_INPUT_SCALE,
+    IS_DENSE,
+    IS_INDEXED,
+    IS_CONTIGUOUS,
+    IS_MASKED
 };
 
 struct row {
@@ -55,7 +60,8 @@ static const struct row rows[] = {
     {"more padding than k",           NEVER, true,  R1(INT64, ADD, layer.pad_shape_k, FAR_OUT)},
     {"a negative pad_shape_k",        NEVER, true,  R1(INT64, SET, layer.pad_shape_k, -64)},
     {"a negative num_experts",        NEVER, true,  R1(INT64, SET, layer.num_experts, -1)},
-    {"experts without their weights", NEVER, false, R1(INT64, SET, layer.num_experts, 3)},
+    {"more experts than weights",     NEVER, false, R1(INT64, ADD, layer.num_experts, 3)},
+    {"num_experts of 0",              IS_DENSE, false, R1(INT64, SET, layer.num_experts, 0)},
     /* formats */
     {"no a_dtype",                    NEVER, true,  R1(INT32, SET, layer.a_dtype, HUM_NONE)},
     {"activations of scale format",   NEVER, true,  R1(INT32, SET, layer.a_dtype, HUM_E8M0)},
@@ -81,9 +87,10 @@ static const struct row rows[] = {
     {"integer and fused scales together",   NEVER, true, R2(BOOL, layer.use_int_weight_scale, 1, BOOL, layer.use_fused_e8m0_scale, 1)},
     /* computation */
     {"a gemm_type that is none",            NEVER, true,  R1(ENUM, SET, compute.gemm_type, NO_VALUE)},
-    {"gemm_type indexed without experts",   NEVER, false, R1(ENUM, SET, compute.gemm_type, HUM_GEMM_INDEXED)},
-    {"gemm_type grouped_contiguous without experts", NEVER, false, R1(ENUM, SET, compute.gemm_type, HUM_GEMM_GROUPED_CONTIGUOUS)},
-    {"gemm_type grouped_masked without experts", NEVER, false, R1(ENUM, SET, compute.gemm_type, HUM_GEMM_GROUPED_MASKED)},
+    {"gemm_type dense with experts",        IS_DENSE, false, R1(ENUM, SET, compute.gemm_type, HUM_GEMM_DENSE)},
+    {"gemm_type indexed without its tensors", IS_INDEXED, false, R1(ENUM, SET, compute.gemm_type, HUM_GEMM_INDEXED)},
+    {"gemm_type grouped_contiguous without its tensors", IS_CONTIGUOUS, false, R1(ENUM, SET, compute.gemm_type, HUM_GEMM_GROUPED_CONTIGUOUS)},
+    {"gemm_type grouped_masked without its tensors", IS_MASKED, false, R1(ENUM, SET, compute.gemm_type, HUM_GEMM_GROUPED_MASKED)},
     {"use_f16_accum with these formats",    MAY_BE_F16, true, R1(BOOL, SET, compute.use_f16_accum, 1)},
     {"use_m_major_input_scale without input scales", HAS_INPUT_SCALE, true, R1(BOOL, SET, compute.use_m_major_input_scale, 1)},
     {"batch invariance with Stream-K",      NEVER, true,  R2(BOOL, compute.use_batch_invariant, 1, BOOL, tuning.use_stream_k, 1)},
@@ -107,7 +114,7 @@ static const struct row rows[] = {
     {"a negative num_stages",      NEVER, true, R1(INT32, SET, tuning.num_stages, -1)},
     /* arguments */
     {"top_k of 0",                 NEVER, false, R1(INT32, SET, args.top_k, 0)},
-    {"top_k of 2",                 NEVER, false, R1(INT32, SET, args.top_k, 2)},
+    {"another top_k",              NEVER, false, R1(INT32, ADD, args.top_k, 1)},
     {"a negative valid_shape_m",   NEVER, false, R1(INT64, SET, args.valid_shape_m, -1)},
     {"no layer configuration",     NEVER, false, R1(POINTER, SET, args.layer, 0)},
     {"no compute configuration",   NEVER, false, R1(POINTER, SET, args.compute, 0)},
@@ -120,6 +127,7 @@ static const struct row rows[] = {
 static bool is_legal(const struct check_in *in, enum unless unless)
 {
     const struct hum_layer_config *l = in->launch->layer;
+    enum hum_gemm_type type = in->launch->compute->gemm_type;
 
     switch (unless) {
     case NEVER:
@@ -130,6 +138,14 @@ static bool is_legal(const struct check_in *in, enum unless unless)
         return l->a_dtype == HUM_F16 || (l->a_dtype == HUM_E4M3 && l->c_dtype == HUM_F16);
     case HAS_INPUT_SCALE:
         return l->as_dtype != HUM_NONE;
+    case IS_DENSE:
+        return type == HUM_GEMM_DENSE;
+    case IS_INDEXED:
+        return type == HUM_GEMM_INDEXED;
+    case IS_CONTIGUOUS:
+        return type == HUM_GEMM_GROUPED_CONTIGUOUS;
+    case IS_MASKED:
+        return type == HUM_GEMM_GROUPED_MASKED;
     }
     return false;
 }
@@ -138,6 +154,7 @@ _Static_assert(sizeof(enum hum_gemm_type) == sizeof(int32_t), "enums of the cont
 
 static void apply(const struct change *c, struct trial_call *call)
 {
+    void *const nothing = NULL;
     char *at = (char *)call + c->offset;
     int32_t narrow;
     int64_t wide;
@@ -161,7 +178,7 @@ static void apply(const struct change *c, struct trial_call *call)
         memcpy(at, &wide, sizeof wide);
         return;
     case POINTER:
-        memset(at, 0, sizeof(void *));
+        memcpy(at, &nothing, sizeof nothing);
         return;
     }
 }
@@ -212,28 +229,6 @@ static bool configurations(const struct check_in *in, struct finding *f)
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-enum fault {
-    DTYPE,
-    RANK,
-    SIZE_0,
-    SIZE_1,
-    ROWS,
-    BYTES,
-    NO_DATA,
-    MISALIGNED,
-    MISSING,
-    EXTRA,
-    FAULTS
-};
-
-static const char *const fault_names[FAULTS] = {
-    [DTYPE] = "another format",      [RANK] = "another rank",
-    [SIZE_0] = "another first size", [SIZE_1] = "another second size",
-    [ROWS] = "one row fewer",        [BYTES] = "bytes that contradict the shape",
-    [NO_DATA] = "no data",           [MISALIGNED] = "misaligned data",
-    [MISSING] = "nothing",           [EXTRA] = "a tensor that must be absent",
-};
-
 struct tensor_fault {
     enum trial_part part;
     enum fault fault;
@@ -242,77 +237,46 @@ struct tensor_fault {
 static void spoil_tensor(struct trial_call *call, const void *context)
 {
     const struct tensor_fault *x = context;
-    struct hum_tensor *t = trial_tensor(call, x->part);
 
-    switch (x->fault) {
-    case DTYPE:
-        t->dtype = t->dtype == HUM_F32 ? HUM_F16 : HUM_F32;
-        return;
-    case RANK:
-        t->rank++;
-        t->shape[t->rank - 1] = 1;
-        return;
-    case SIZE_0:
-        t->shape[0]++;
-        return;
-    case SIZE_1:
-        t->shape[1]++;
-        return;
-    case ROWS:
-        t->bytes -= t->bytes / (size_t)t->shape[0];
-        t->shape[0]--;
-        return;
-    case BYTES:
-        t->bytes -= 1;
-        return;
-    case NO_DATA:
-        t->data = NULL;
-        return;
-    case MISALIGNED:
-        t->data = (char *)t->data + 2;
-        return;
-    case MISSING:
-        memset(t, 0, sizeof *t);
-        return;
-    case EXTRA:
-        *t = call->args.inputs;
-        return;
-    case FAULTS:
-        return;
-    }
+    fault_make(trial_tensor(call, x->part), x->fault, &call->args.inputs);
 }
 
 /* Is this change of a tensor, present or not, against the contract? */
 static bool is_fault(const struct hum_tensor *t, enum trial_part part, enum fault fault)
 {
-    bool by_rows = part == PART_INPUTS || part == PART_INPUT_SCALE || part == PART_OUTPUTS;
+    bool by_rows = part == PART_INPUTS || part == PART_INPUT_SCALE || part == PART_OUTPUTS ||
+                   (part >= PART_SORTED_IDS && part <= PART_EXPERT_LAYOUT);
 
     if (t->bytes == 0)
-        return fault == EXTRA && part != PART_LOCKS;
-    if (fault == EXTRA || (fault == ROWS && !by_rows))
+        return fault == FAULT_EXTRA && part != PART_LOCKS;
+    if (fault == FAULT_EXTRA || (fault == FAULT_ROWS && !by_rows))
         return false;
-    return fault != SIZE_1 || t->rank > 1;
+    return fault != FAULT_SIZE_1 || t->rank > 1;
 }
+
+struct memory {
+    struct trial_call *call;
+};
 
 /* What the legal call looks like, as far as presence, rank and sizes go. */
 static void remember(struct trial_call *call, const void *context)
 {
-    const void *const *to = context;
+    const struct memory *memory = context;
 
-    memcpy((void *)(uintptr_t)*to, call, sizeof *call);
+    *memory->call = *call;
 }
 
 static bool tensors(const struct check_in *in, struct finding *f)
 {
     struct trial_options o = trial_plain(in->launch->m);
     struct trial_call legal;
-    const void *const to = &legal;
+    const struct memory memory = {&legal};
     struct trial_out out;
     char what[80];
 
     o.own_weights = true;
     o.change = remember;
-    o.context = &to;
+    o.context = &memory;
     if (!trial_run(in->trial, &o, &out, f))
         return false;
     o.change = spoil_tensor;
@@ -324,20 +288,184 @@ static bool tensors(const struct check_in *in, struct finding *f)
                 continue;
             o.context = &x;
             (void)snprintf(what, sizeof what, "%s with %s", trial_part_name(x.part),
-                           fault_names[fault]);
+                           fault_name(x.fault));
             if (!trial_refuses(in->trial, &o, true, what, f))
                 return false;
         }
     return true;
 }
 
+/* ---- values of routing tensors --------------------------------------------------------------- */
+
+enum spot { FIRST, LAST, FIRST_ID, SECOND_ID, LAST_ID };
+enum base { ZERO, PADDED, CAPACITY, EXPERTS, ROWS_OF_A, MAX_TOKENS, THE_FIRST_ID };
+
+/* A value that the contract does not allow. */
+struct value_fault {
+    enum hum_gemm_type type;
+    const char *what;
+    size_t tensor; /* in struct routing_tensors */
+    enum spot place;
+    enum base base;
+    int64_t add;
+};
+
+#define IN(tensor) offsetof(struct routing_tensors, tensor)
+enum { BLOCKS = 1024 }; /* a multiple of every block_m */
+
+/* clang-format off */
+static const struct value_fault value_faults[] = {
+    {HUM_GEMM_INDEXED, "a negative num_tokens_padded",     IN(num_tokens_padded), FIRST, ZERO, -BLOCKS},
+    {HUM_GEMM_INDEXED, "a num_tokens_padded that is no multiple of block_m", IN(num_tokens_padded), FIRST, PADDED, -1},
+    {HUM_GEMM_INDEXED, "a num_tokens_padded above the length of sorted_ids", IN(num_tokens_padded), FIRST, CAPACITY, BLOCKS},
+    {HUM_GEMM_INDEXED, "an expert id of num_experts",      IN(expert_ids), FIRST, EXPERTS, 0},
+    {HUM_GEMM_INDEXED, "an expert id of -2",               IN(expert_ids), FIRST, ZERO, -2},
+    {HUM_GEMM_INDEXED, "a negative id",                    IN(sorted_ids), FIRST_ID, ZERO, -1},
+    {HUM_GEMM_INDEXED, "an id twice, side by side",        IN(sorted_ids), SECOND_ID, THE_FIRST_ID, 0},
+    {HUM_GEMM_INDEXED, "an id twice, first and last",      IN(sorted_ids), LAST_ID, THE_FIRST_ID, 0},
+    {HUM_GEMM_GROUPED_CONTIGUOUS, "a first offset of 1",   IN(expert_layout), FIRST, ZERO, 1},
+    {HUM_GEMM_GROUPED_CONTIGUOUS, "a first offset of -1",  IN(expert_layout), FIRST, ZERO, -1},
+    {HUM_GEMM_GROUPED_CONTIGUOUS, "a decreasing offset",   IN(expert_layout), LAST, ZERO, -1},
+    {HUM_GEMM_GROUPED_CONTIGUOUS, "a last offset above m", IN(expert_layout), LAST, ROWS_OF_A, 1},
+    {HUM_GEMM_GROUPED_CONTIGUOUS, "an offset of 2^32",     IN(expert_layout), LAST, ZERO, INT64_C(1) << 32},
+    {HUM_GEMM_GROUPED_MASKED, "a negative count",          IN(expert_layout), FIRST, ZERO, -1},
+    {HUM_GEMM_GROUPED_MASKED, "a count above max_tokens",  IN(expert_layout), LAST, MAX_TOKENS, 1},
+    {HUM_GEMM_GROUPED_MASKED, "a count of 2^32",           IN(expert_layout), LAST, ZERO, INT64_C(1) << 32},
+};
+/* clang-format on */
+
+/* A fault of the tensors of one launch. */
+struct spoiling {
+    const struct routing *r;
+    int64_t block_m;
+    const struct value_fault *fault;
+};
+
+static const int32_t *values(const struct hum_tensor *t)
+{
+    return t->data;
+}
+
+/* The first id at `from` or behind it that is no padding; -1: none is. */
+static int64_t find_id(const struct spoiling *x, const struct routing_tensors *t, int64_t from)
+{
+    for (int64_t i = from; i < values(&t->num_tokens_padded)[0]; i++)
+        if (values(&t->expert_ids)[i / x->block_m] >= 0 && values(&t->sorted_ids)[i] < x->r->rows)
+            return i;
+    return -1;
+}
+
+/* Where the value goes; -1: there is no such place, or none that is read. */
+static int64_t place_of(const struct spoiling *x, const struct routing_tensors *t)
+{
+    int64_t at, next;
+
+    switch (x->fault->place) {
+    case FIRST:
+        return x->fault->tensor == IN(expert_ids) && values(&t->num_tokens_padded)[0] == 0 ? -1 : 0;
+    case LAST:
+        return t->expert_layout.shape[0] - 1;
+    case FIRST_ID:
+        return find_id(x, t, 0);
+    case SECOND_ID:
+    case LAST_ID:
+        at = find_id(x, t, 0);
+        at = at < 0 ? -1 : find_id(x, t, at + 1);
+        for (next = at; next >= 0 && x->fault->place == LAST_ID; next = find_id(x, t, next + 1))
+            at = next;
+        return at;
+    }
+    return -1;
+}
+
+static int64_t base_of(const struct spoiling *x, const struct routing_tensors *t)
+{
+    switch (x->fault->base) {
+    case ZERO:
+        return 0;
+    case PADDED:
+        return values(&t->num_tokens_padded)[0];
+    case CAPACITY:
+        return t->sorted_ids.shape[0];
+    case EXPERTS:
+        return x->r->experts;
+    case ROWS_OF_A:
+        return x->r->m;
+    case MAX_TOKENS:
+        return x->r->max_tokens;
+    case THE_FIRST_ID:
+        return values(&t->sorted_ids)[find_id(x, t, 0)];
+    }
+    return 0;
+}
+
+/* False: these tensors have nothing to spoil so. */
+static bool spoil(const struct spoiling *x, struct routing_tensors *tensors)
+{
+    struct hum_tensor *t = (struct hum_tensor *)(void *)((char *)tensors + x->fault->tensor);
+    int64_t at = place_of(x, tensors), value;
+
+    if (at < 0)
+        return false;
+    value = base_of(x, tensors) + x->fault->add;
+    if (t->dtype == HUM_INT64)
+        ((int64_t *)t->data)[at] = value;
+    else
+        ((int32_t *)t->data)[at] = (int32_t)value;
+    return t->dtype == HUM_INT64 || value == (int32_t)value;
+}
+
+static void spoil_values(struct routing_tensors *tensors, const void *context)
+{
+    (void)spoil(context, tensors);
+}
+
+/* Has the case anything to spoil so? -1: memory is out. */
+static int can_spoil(const struct check_in *in, const struct spoiling *x)
+{
+    size_t mark = in->scratch->used;
+    struct routing_tensors tensors;
+    int can = -1;
+
+    if (routing_tensors_make(x->r, x->block_m, layer_layout_dtype(in->trial->v), in->scratch,
+                             &tensors))
+        can = spoil(x, &tensors);
+    in->scratch->used = mark;
+    return can;
+}
+
+/* What wrong values do on a device is the caller's business (semantics.md section 10): not
+ * tried. */
+static bool routing_values(const struct check_in *in, struct finding *f)
+{
+    struct trial_options o = trial_plain(in->launch->m);
+
+    o.spoil = spoil_values;
+    for (size_t i = 0; i < sizeof value_faults / sizeof value_faults[0]; i++) {
+        struct spoiling x = {&in->q->routing, in->launch->tuning->block_m, &value_faults[i]};
+        int can;
+
+        if (in->launch->provider->alloc || x.fault->type != x.r->type)
+            continue;
+        can = can_spoil(in, &x);
+        o.context = &x;
+        if (can < 0)
+            finding_give(f, VERDICT_INFRA,
+                         "the check needs more memory than the limit of a worker");
+        if (can < 0 || (can && !trial_refuses(in->trial, &o, true, x.fault->what, f)))
+            return false;
+    }
+    return true;
+}
+
 void check_contract(const struct check_in *in, struct finding *f)
 {
     struct trial_options o = trial_plain(in->launch->m);
-    size_t bytes = (size_t)(in->launch->m * in->q->ref.n) * sizeof *in->got;
+    size_t bytes = (size_t)(problem_rows(in->q, in->launch->m) * in->q->ref.n) * sizeof *in->got;
     struct trial_out out;
 
-    if (!tensors(in, f) || !configurations(in, f) || !trial_run(in->trial, &o, &out, f))
+    if (!tensors(in, f) || !routing_values(in, f) || !configurations(in, f) ||
+        !trial_run(in->trial, &o, &out, f))
         return;
     f->compared++;
     f->wrong += memcmp(out.codes, in->got, bytes) != 0;

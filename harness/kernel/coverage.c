@@ -38,13 +38,16 @@ static uint64_t missing(const struct check_in *in, const struct pairs *p)
     return lost;
 }
 
+/* col: among the columns of all experts; blocks do not reach across experts. */
 static int64_t scale_index(const struct ref_gemm *p, int64_t col, int64_t k)
 {
-    int64_t group = p->group ? k / p->group : 0;
+    int64_t group = p->group ? k / p->group : 0, expert = col / p->n, row = col;
 
     if (p->scale == REF_SCALE_TENSOR)
-        return 0;
-    return (p->scale == REF_SCALE_BLOCK ? col / p->group_n : col) * ref_groups(p) + group;
+        return expert;
+    if (p->scale == REF_SCALE_BLOCK)
+        row = expert * ((p->n + p->group_n - 1) / p->group_n) + col % p->n / p->group_n;
+    return row * ref_groups(p) + group;
 }
 
 static void walk(const struct check_in *in, struct pairs *scales, struct pairs *zeros)
@@ -52,11 +55,14 @@ static void walk(const struct check_in *in, struct pairs *scales, struct pairs *
     const struct problem *q = in->q;
     const struct ref_gemm *p = &q->ref;
 
-    for (int64_t i = 0; i < in->launch->m && i < p->k; i++) {
-        int64_t k = ref_fill_live_k(&q->fill, p, i);
+    for (int64_t i = 0; i < problem_rows(q, in->launch->m); i++) {
+        int64_t k;
 
+        if (!problem_writes(q, i))
+            continue;
+        k = ref_fill_live_k(&q->fill, p, q->routing.row_a[i]);
         for (int64_t j = 0; j < q->cols_count; j++) {
-            int64_t col = q->cols[j];
+            int64_t col = problem_col(q, i, j);
             uint32_t weight = p->b_codes[col * p->k + k];
 
             if (scales->seen)

@@ -194,12 +194,7 @@ static const char *make_layer(struct experts *x, int layer, struct arena *arena)
 
 static bool route(struct experts *x, struct arena *arena)
 {
-    static const enum ref_routing_kind kinds[] = {
-        [ROUTING_NONE] = REF_ROUTING_UNIFORM,    [ROUTING_UNIFORM] = REF_ROUTING_UNIFORM,
-        [ROUTING_SKEWED] = REF_ROUTING_SKEWED,   [ROUTING_EMPTY] = REF_ROUTING_EMPTY,
-        [ROUTING_SINGLE] = REF_ROUTING_SINGLE,   [ROUTING_DUPLICATE] = REF_ROUTING_DUPLICATE,
-        [ROUTING_MISSING] = REF_ROUTING_MISSING, [ROUTING_SPARE] = REF_ROUTING_SPARE};
-    struct ref_routing spec = {.kind = kinds[x->v[AX_ROUTING]],
+    struct ref_routing spec = {.kind = routing_kind(x->v[AX_ROUTING]),
                                .seed = (uint64_t)x->v[AX_SEED],
                                .m = x->capacity,
                                .experts = x->experts,

@@ -25,9 +25,6 @@ struct family {
                         size_t end, const struct runner_hooks *hooks);
 };
 
-/* By value of the axis `family`. */
-const struct family *family_of(int64_t value);
-
 /* family_gemm.c */
 void family_gemm(struct runner *r, const struct plan *plan, size_t problem, size_t begin,
                  size_t end, const struct runner_hooks *hooks);

@@ -47,7 +47,7 @@ void family_experts(struct runner *r, const struct plan *plan, size_t problem, s
     start = clock_us();
     why = experts_make(plan->cases[pp->first].v, pp->m, &r->problem, &x);
     made = clock_us() - start;
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; i < end && runner_goes_on(hooks); i++) {
         struct experts_trial t = {.x = &x,
                                   .provider = r->provider,
                                   .handle = r->handle,

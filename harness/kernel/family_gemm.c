@@ -31,6 +31,11 @@ static void judge(const struct check_in *in, const struct check *check, struct f
     const char *why;
 
     check->run(in, f);
+    if (f->verdict == VERDICT_FAIL && check->basis == BASIS_EXPECTED) {
+        why = trust_ambiguous(in, check->basis, text, sizeof text);
+        if (why)
+            finding_give(f, VERDICT_UNTRUSTED, "%s", why);
+    }
     if (f->verdict != VERDICT_PASS)
         return;
     why = trust_refuses(in, check->basis, f, text, sizeof text);
@@ -98,7 +103,7 @@ void family_gemm(struct runner *r, const struct plan *plan, size_t problem, size
 
     hooks->stage(hooks->context, begin, STAGE_PREPARE);
     why = prepare(r, plan, problem, &q, &p);
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; i < end && runner_goes_on(hooks); i++) {
         struct trial t = {.shared = &p,
                           .provider = r->provider,
                           .handle = r->handle,

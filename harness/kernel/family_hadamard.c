@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char no_memory[] = "the case needs more memory than the limit of a worker";
@@ -197,12 +198,13 @@ static const char *trust(const struct op_problem *p, char *buf, size_t size)
 {
     const struct hadamard_own *own = p->own;
 
-    (void)buf;
-    (void)size;
-    if (p->v[AX_CHECK] == CHECK_EXACT && layer_format(p->v[AX_INPUT])->bits == 32 &&
-        p->v[AX_HADAMARD] >= 4 && !own->order_shows)
-        return "no output depends on the order of the stages, so that a wrong order would not show";
-    return NULL;
+    if (p->v[AX_CHECK] != CHECK_EXACT || layer_format(p->v[AX_INPUT])->bits != 32 ||
+        p->v[AX_HADAMARD] < 4 || own->order_shows)
+        return NULL;
+    (void)snprintf(buf, size,
+                   "no output depends on the order of the stages, so that a wrong order would not "
+                   "show");
+    return buf;
 }
 
 void family_hadamard(struct runner *r, const struct plan *plan, size_t problem, size_t begin,

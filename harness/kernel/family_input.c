@@ -196,14 +196,12 @@ static bool rows_repeat(const struct input_own *own)
     return width * own->c.quant.t->bits >= ROW_BITS && alike > 1 && alike * 10 > rows;
 }
 
-static const char *trust(const struct op_problem *p, char *buf, size_t size)
+static const char *what_would_not_show(const struct op_problem *p)
 {
     const struct input_own *own = p->own;
     const struct input_case *c = &own->c;
     const bool direct = c->activation.kind == REF_ACTIVATION_NONE && !c->hadamard;
 
-    (void)buf;
-    (void)size;
     if (p->v[AX_CHECK] != CHECK_EXACT && p->v[AX_CHECK] != CHECK_EXHAUSTIVE)
         return NULL;
     if (direct && c->quant.mode != REF_INPUT_DISABLED && !own->want->ties)
@@ -218,11 +216,21 @@ static const char *trust(const struct op_problem *p, char *buf, size_t size)
     return NULL;
 }
 
-void family_process_input(struct runner *r, const struct plan *plan, size_t problem,
-                          size_t begin_at, size_t end, const struct runner_hooks *hooks)
+static const char *trust(const struct op_problem *p, char *buf, size_t size)
+{
+    const char *what = what_would_not_show(p);
+
+    if (!what)
+        return NULL;
+    (void)snprintf(buf, size, "%s", what);
+    return buf;
+}
+
+void family_process_input(struct runner *r, const struct plan *plan, size_t problem, size_t begin,
+                          size_t end, const struct runner_hooks *hooks)
 {
     static const struct op_family family = {"process_input", make, judge, trust, true};
 
     (void)problem;
-    op_family_run(&family, r, plan, begin_at, end, hooks);
+    op_family_run(&family, r, plan, begin, end, hooks);
 }

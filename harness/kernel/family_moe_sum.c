@@ -9,6 +9,7 @@
 #include "harness/kernel/family_inputs.h"
 #include "harness/kernel/layer.h"
 #include "harness/kernel/op_family.h"
+#include "harness/kernel/routing.h"
 #include "harness/kernel/words.h"
 #include "reference/rng.h"
 #include "reference/routing.h"
@@ -16,6 +17,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char no_memory[] = "the case needs more memory than the limit of a worker";
@@ -31,11 +33,6 @@ struct sum_own {
 };
 
 /* ---- ids ------------------------------------------------------------------------------------- */
-
-/* In the order of the axis' words. */
-static const enum ref_routing_kind kinds[] = {
-    REF_ROUTING_UNIFORM, REF_ROUTING_UNIFORM,   REF_ROUTING_SKEWED,  REF_ROUTING_EMPTY,
-    REF_ROUTING_SINGLE,  REF_ROUTING_DUPLICATE, REF_ROUTING_MISSING, REF_ROUTING_SPARE};
 
 /* Ids of another rank are known to a map, which sends them to a negative index. */
 static void use_map(struct sum_own *own)
@@ -71,7 +68,7 @@ static void lose_token(int64_t token, int64_t top_k, int64_t experts, int32_t *i
 
 static bool make_ids(const int64_t v[AX_COUNT], struct arena *arena, struct sum_own *own)
 {
-    const struct ref_routing route = {.kind = kinds[v[AX_ROUTING]],
+    const struct ref_routing route = {.kind = routing_kind(v[AX_ROUTING]),
                                       .seed = own->seed,
                                       .m = v[AX_M],
                                       .experts = v[AX_EXPERTS] ? v[AX_EXPERTS] : 2 * v[AX_TOP_K],
@@ -338,11 +335,12 @@ static const char *trust(const struct op_problem *p, char *buf, size_t size)
 {
     const struct sum_own *own = p->own;
 
-    (void)buf;
-    (void)size;
-    if (p->v[AX_CHECK] == CHECK_EXACT && own->sum.top_k >= 3 && !own->order_shows)
-        return "no sum depends on the order of the slots, so that a wrong order would not show";
-    return NULL;
+    if (p->v[AX_CHECK] != CHECK_EXACT || own->sum.top_k < 3 || own->order_shows)
+        return NULL;
+    (void)snprintf(
+        buf, size,
+        "no sum depends on the order of the slots, so that a wrong order would not show");
+    return buf;
 }
 
 void family_moe_sum(struct runner *r, const struct plan *plan, size_t problem, size_t begin,

@@ -174,7 +174,7 @@ static void fill_codes(const struct tensor *t, int number)
                                        (uint64_t)i / CODES);
 
         t->codes[i] =
-            (uint8_t)(all ? (uint64_t)i + word % CODES : word >> (i % CODES * 4)) & (CODES - 1);
+            (uint8_t)((all ? (uint64_t)i + word % CODES : word >> (i % CODES * 4)) % CODES);
     }
 }
 

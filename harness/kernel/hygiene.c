@@ -9,22 +9,35 @@ enum { REPEATS = 8, LOCK_LAUNCHES = 5, WIDE_GAP = 4096 };
 
 static const uint8_t other_poison = 0x5a; /* the first launch of a case has 0xff */
 
-/* Launches; the outputs must be the case's, byte by byte. False: `f` has the verdict. */
+static void compare_row(const struct check_in *in, int64_t row, const uint16_t *got,
+                        struct finding *f)
+{
+    const uint16_t *want = in->got + row * in->q->ref.n;
+    int64_t n = in->q->ref.n;
+
+    f->compared += (uint64_t)n;
+    if (memcmp(got, want, (size_t)n * sizeof *got) == 0)
+        return;
+    for (int64_t j = 0; j < n; j++)
+        if (got[j] != want[j])
+            finding_code(f, in->q->ref.c, row, j, got[j], want[j]);
+}
+
+/* Launches; the rows that are written must be the case's, byte by byte (of the others trial.h takes
+ * care). False: `f` has the verdict. */
 static bool same_bytes(const struct check_in *in, const struct trial_options *o, const char *what,
                        struct finding *f)
 {
-    const struct problem *q = in->q;
-    int64_t n = q->ref.n, count = in->launch->m * n;
+    int64_t rows = problem_rows(in->q, in->launch->m);
     struct trial_out out;
 
     if (!trial_run(in->trial, o, &out, f))
         return false;
-    f->compared += (uint64_t)count;
-    if (memcmp(out.codes, in->got, (size_t)count * sizeof *in->got) == 0)
+    for (int64_t i = 0; i < rows; i++)
+        if (problem_writes(in->q, i))
+            compare_row(in, i, out.codes + i * in->q->ref.n, f);
+    if (f->wrong == 0)
         return true;
-    for (int64_t i = 0; i < count; i++)
-        if (out.codes[i] != in->got[i])
-            finding_code(f, q->ref.c, i / n, i % n, out.codes[i], in->got[i]);
     finding_give(f, VERDICT_FAIL, "%llu outputs differ %s", (unsigned long long)f->wrong, what);
     return false;
 }
@@ -37,28 +50,34 @@ static bool no_memory(struct finding *f)
 
 /* ---- deterministic --------------------------------------------------------------------------- */
 
-/* A launch of other data, of fewer rows every other time. */
-static bool disturb(const struct check_in *in, int64_t *rows, int repeat, struct finding *f)
+/* A launch of other data (other rows of A for the same experts), of fewer rows every other time. */
+static bool disturb(const struct check_in *in, struct mix *b, int repeat, struct finding *f)
 {
     int64_t m = in->launch->m;
-    struct trial_options o = trial_plain(repeat % 2 ? m : (m + 1) / 2);
+    size_t mark = in->scratch->used;
+    struct mix_launch l;
+    struct trial_options o;
     struct trial_out out;
+    bool fine;
 
+    b->count = repeat % 2 ? m : (m + 1) / 2;
     for (int64_t i = 0; i < m; i++)
-        rows[i] = repeat % 4 == 3 ? ROW_NAN : (i + repeat) % m;
-    o.rows = rows;
-    return trial_run(in->trial, &o, &out, f);
+        b->rows[i] = repeat % 4 == 3 ? ROW_NAN : (i + repeat) % m;
+    fine = trial_mix(in->trial, b, in->scratch, &l, &o, f) && trial_run(in->trial, &o, &out, f);
+    in->scratch->used = mark;
+    return fine;
 }
 
 void check_deterministic(const struct check_in *in, struct finding *f)
 {
-    int64_t m = in->launch->m, *rows = arena_alloc(in->scratch, (size_t)m, sizeof *rows);
+    int64_t m = in->launch->m;
     struct trial_options o = trial_plain(m);
-    bool fine = rows || no_memory(f);
+    struct mix b;
+    bool fine = mix_make(&in->q->routing, m, 0, in->scratch, &b) || no_memory(f);
 
     for (int i = 0; fine && i < REPEATS; i++) {
         o.poison = i % 2 ? 0xff : other_poison;
-        fine = (i < REPEATS / 2 || disturb(in, rows, i, f)) &&
+        fine = (i < REPEATS / 2 || disturb(in, &b, i, f)) &&
                same_bytes(in, &o, "from one launch to the next", f);
     }
 }
@@ -96,8 +115,13 @@ static void move_outputs(struct trial_call *call, const void *context)
 /* Is the part there at all? */
 static bool is_present(const struct check_in *in, enum trial_part part)
 {
+    const struct routing_tensors *routing = &in->trial->routing;
     struct trial_call call = {.weights = in->trial->shared->kernel_form};
 
+    call.args.sorted_ids.bytes = routing->sorted_ids.bytes;
+    call.args.expert_ids.bytes = routing->expert_ids.bytes;
+    call.args.num_tokens_padded.bytes = routing->num_tokens_padded.bytes;
+    call.args.expert_layout.bytes = routing->expert_layout.bytes;
     call.args.inputs.bytes = 1;
     call.args.input_scale.bytes = in->trial->shared->tensors.input_scale.bytes;
     call.args.locks.bytes = in->trial->tuning.use_stream_k;
@@ -107,7 +131,7 @@ static bool is_present(const struct check_in *in, enum trial_part part)
 static bool overlaps_refused(const struct check_in *in, struct finding *f)
 {
     struct trial_options o = trial_plain(in->launch->m);
-    size_t bytes = (size_t)(in->launch->m * in->q->ref.n) * sizeof *in->got;
+    size_t bytes = (size_t)(problem_rows(in->q, in->launch->m) * in->q->ref.n) * sizeof *in->got;
     char what[64];
 
     o.own_weights = true;
@@ -166,19 +190,16 @@ void check_guard(const struct check_in *in, struct finding *f)
 /* Is any tile divided among slices, as far as the provider tells? */
 static bool has_slices(const struct check_in *in)
 {
-    const struct launch *l = in->launch;
+    int64_t rows = problem_rows(in->q, in->launch->m);
     struct hum_accumulation s = {0};
-    char reason[HUM_REASON_BYTES];
 
-    if (!l->provider->accumulation)
-        return true;
-    for (int64_t row = 0; row < l->m; row = s.row_end)
-        for (int64_t col = 0; col < in->q->ref.n; col = s.col_end) {
-            if (l->provider->accumulation(l->handle, l->layer, l->compute, l->tuning, l->m, row,
-                                          col, &s, reason) != HUM_OK ||
-                s.slices > 1 || s.row_end <= row || s.col_end <= col)
+    for (int64_t row = 0; row < rows; row = s.row_end) {
+        s.row_end = row + 1;
+        for (int64_t col = 0; problem_writes(in->q, row) && col < in->q->ref.n; col = s.col_end)
+            if (!order_stated(in->launch, row, col, &s) || s.slices > 1 || s.row_end <= row ||
+                s.col_end <= col)
                 return true;
-        }
+    }
     return false;
 }
 

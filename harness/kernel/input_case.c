@@ -2,6 +2,7 @@
 
 #include "harness/kernel/input_values.h"
 #include "harness/kernel/layer.h"
+#include "harness/kernel/routing.h"
 #include "harness/kernel/words.h"
 #include "reference/hadamard.h"
 #include "reference/rng.h"
@@ -68,14 +69,7 @@ static void choose(const int64_t v[AX_COUNT], struct input_case *c)
 
 static struct ref_routing route_of(const int64_t v[AX_COUNT])
 {
-    static const enum ref_routing_kind kinds[] = {
-        [ROUTING_NONE] = REF_ROUTING_UNIFORM,    [ROUTING_UNIFORM] = REF_ROUTING_UNIFORM,
-        [ROUTING_SKEWED] = REF_ROUTING_SKEWED,   [ROUTING_EMPTY] = REF_ROUTING_EMPTY,
-        [ROUTING_SINGLE] = REF_ROUTING_SINGLE,   [ROUTING_DUPLICATE] = REF_ROUTING_DUPLICATE,
-        [ROUTING_MISSING] = REF_ROUTING_MISSING, [ROUTING_SPARE] = REF_ROUTING_SPARE,
-    };
-
-    return (struct ref_routing){.kind = kinds[v[AX_ROUTING]],
+    return (struct ref_routing){.kind = routing_kind(v[AX_ROUTING]),
                                 .seed = (uint64_t)v[AX_SEED],
                                 .m = v[AX_M],
                                 .experts = v[AX_EXPERTS],

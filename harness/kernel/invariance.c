@@ -13,7 +13,10 @@ enum { PADDING = 17 };
 struct variations {
     const struct check_in *in;
     struct finding *f;
-    int64_t *rows; /* of the variation in hand: m + PADDING */
+    struct launch own;    /* the case, with a routing that outlives other launches */
+    const int32_t *index; /* of its outputs (routing.h) */
+    struct mix all;       /* its rows */
+    struct mix now;       /* those of the variation in hand: room for PADDING more */
 };
 
 /* ---- comparing ------------------------------------------------------------------------------- */
@@ -42,7 +45,7 @@ static void compare_row(const struct variations *v, const struct launch *other, 
         bool same = true;
 
         if (other->tuning->use_stream_k)
-            same = order_same(v->in->launch, row, other, at, col, &end);
+            same = order_same(&v->own, row, other, at, col, &end);
         if (same)
             compare_run(v, got, row, at, col, end);
         else
@@ -50,26 +53,47 @@ static void compare_row(const struct variations *v, const struct launch *other, 
     }
 }
 
-/* Launches m rows of v->rows; all that the case has too must be the same. False: `f` has the
- * verdict. */
-static bool vary(const struct variations *v, int64_t m, const struct hum_tuning_config *tuning,
-                 const char *what)
+/* The output row of the case that has the row of A and the expert of output row `at`; -1: none. */
+static int64_t row_of(const struct variations *v, const struct mix_launch *l, int64_t at)
+{
+    const struct routing *r = &l->routing;
+    int64_t row = r->row_expert[at] < 0 ? -1 : l->rows[r->row_a[at]];
+
+    return row < 0 ? -1 : v->index[row * r->experts + r->row_expert[at]];
+}
+
+/* Launches v->now; all outputs that the case has too must be the same. */
+static bool launch_and_compare(const struct variations *v, const struct hum_tuning_config *tuning)
 {
     struct trial *t = v->in->trial;
-    struct trial_options o = trial_plain(m);
-    struct launch other = trial_describe(t, tuning, m);
+    struct trial_options o;
+    struct mix_launch l;
+    struct launch other;
     struct trial_out out;
 
-    o.rows = v->rows;
+    if (!trial_mix(t, &v->now, v->in->scratch, &l, &o, v->f))
+        return false;
     o.tuning = tuning;
     o.poison = 0x5a; /* not the case's: what is not written differs */
     if (!trial_run(t, &o, &out, v->f))
         return false;
-    for (int64_t i = 0; i < m; i++)
-        if (v->rows[i] >= 0)
-            compare_row(v, &other, out.codes, v->rows[i], i);
-    if (v->f->wrong == 0)
-        return true;
+    other = trial_describe(t, tuning, l.m);
+    for (int64_t i = 0; i < l.routing.rows; i++)
+        if (row_of(v, &l, i) >= 0)
+            compare_row(v, &other, out.codes, row_of(v, &l, i), i);
+    return true;
+}
+
+/* False: `f` has the verdict. */
+static bool vary(const struct variations *v, const struct hum_tuning_config *tuning,
+                 const char *what)
+{
+    size_t mark = v->in->scratch->used;
+    bool launched = launch_and_compare(v, tuning);
+
+    v->in->scratch->used = mark;
+    if (!launched || v->f->wrong == 0)
+        return launched;
     finding_give(v->f, VERDICT_FAIL, "%llu outputs depend on %s", (unsigned long long)v->f->wrong,
                  what);
     return false;
@@ -77,16 +101,32 @@ static bool vary(const struct variations *v, int64_t m, const struct hum_tuning_
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static void identity(const struct variations *v, int64_t m)
+static size_t top_k(const struct variations *v)
 {
+    return (size_t)v->in->q->routing.top_k;
+}
+
+/* Row `to` of the variation is row `from` of the case, with its experts. */
+static void take(struct variations *v, int64_t to, int64_t from)
+{
+    size_t k = top_k(v);
+
+    v->now.rows[to] = v->all.rows[from];
+    memcpy(v->now.experts + (size_t)to * k, v->all.experts + (size_t)from * k,
+           k * sizeof *v->now.experts);
+}
+
+static void identity(struct variations *v, int64_t m)
+{
+    v->now.count = m;
     for (int64_t i = 0; i < m; i++)
-        v->rows[i] = i;
+        take(v, i, i);
 }
 
 /* Fewer rows, by the case's tile; in batch-invariant mode also by the one chosen for so many. */
-static bool prefixes(const struct variations *v)
+static bool prefixes(struct variations *v)
 {
-    const int64_t m = v->in->launch->m;
+    const int64_t m = v->all.count;
     const int64_t sizes[] = {1, 2, 15, 16, 17, m / 2, m - 1};
     struct trial *t = v->in->trial;
     char what[80];
@@ -99,56 +139,130 @@ static bool prefixes(const struct variations *v)
         identity(v, sizes[i]);
         (void)snprintf(what, sizeof what, "how many rows there are (%lld instead of %lld)",
                        (long long)sizes[i], (long long)m);
-        if (!vary(v, sizes[i], &t->tuning, what))
+        if (!vary(v, &t->tuning, what))
             return false;
         if (!t->compute.use_batch_invariant)
             continue;
-        if (!trial_tuning(t, sizes[i], &own, v->f) || !vary(v, sizes[i], &own, what))
+        if (!trial_tuning(t, sizes[i], &own, v->f) || !vary(v, &own, what))
             return false;
     }
     return true;
 }
 
 /* Backwards, and by half a turn and one: no row keeps its place in a tile. */
-static bool permutations(const struct variations *v)
+static bool permutations(struct variations *v)
 {
-    const int64_t m = v->in->launch->m;
+    const int64_t m = v->all.count;
 
+    v->now.count = m;
     for (int64_t i = 0; i < m; i++)
-        v->rows[i] = m - 1 - i;
-    if (!vary(v, m, &v->in->trial->tuning, "the place of the row"))
+        take(v, i, m - 1 - i);
+    if (!vary(v, &v->in->trial->tuning, "the place of the row"))
         return false;
     for (int64_t i = 0; i < m; i++)
-        v->rows[i] = (i + m / 2 + 1) % m;
-    return vary(v, m, &v->in->trial->tuning, "the place of the row");
+        take(v, i, (i + m / 2 + 1) % m);
+    return vary(v, &v->in->trial->tuning, "the place of the row");
+}
+
+/* Neighbours in the mix have different experts where rows stand in turn (mix_make), those
+ * that are `experts` apart have the same one. */
+static bool is_chosen(const struct variations *v, int64_t i, int way)
+{
+    int64_t stride = way < 2 ? 1 : v->in->q->routing.experts;
+
+    return i / stride % 2 == way % 2;
+}
+
+static int ways(const struct variations *v)
+{
+    return v->in->q->routing.experts > 1 ? 4 : 2;
 }
 
 /* Every other row NaN: the even ones, then the odd ones. */
-static bool neighbours(const struct variations *v)
+static bool neighbours(struct variations *v)
 {
-    const int64_t m = v->in->launch->m;
+    const int64_t m = v->all.count;
 
-    for (int64_t odd = 0; odd < 2 && odd < m; odd++) {
+    for (int way = 0; way < ways(v) && way < m; way++) {
+        identity(v, m);
         for (int64_t i = 0; i < m; i++)
-            v->rows[i] = i % 2 == odd ? i : ROW_NAN;
-        if (!vary(v, m, &v->in->trial->tuning, "a NaN in another row"))
+            if (!is_chosen(v, i, way))
+                v->now.rows[i] = ROW_NAN;
+        if (!vary(v, &v->in->trial->tuning, "a NaN in another row"))
             return false;
     }
     return true;
 }
 
-static bool padding(const struct variations *v)
+/* Behind the case's rows, with experts behind those of each. */
+static bool padding(struct variations *v)
 {
     static const int64_t kinds[] = {ROW_ZERO, ROW_NAN};
-    const int64_t m = v->in->launch->m;
+    const int64_t m = v->all.count;
 
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         identity(v, m);
-        for (int64_t i = 0; i < PADDING; i++)
-            v->rows[m + i] = kinds[k];
-        if (!vary(v, m + PADDING, &v->in->trial->tuning, "padding rows behind it"))
+        v->now.count = m + PADDING;
+        for (int64_t i = m; i < m + PADDING; i++) {
+            take(v, i, i % m);
+            v->now.rows[i] = kinds[k];
+        }
+        if (!vary(v, &v->in->trial->tuning, "padding rows behind it"))
             return false;
     }
+    return true;
+}
+
+/* ---- experts --------------------------------------------------------------------------------- */
+
+/* A new expert for place i of the mix's experts. */
+typedef int32_t reroute_fn(const struct variations *v, int64_t i, int way);
+
+/* Every other place is nobody's. */
+static int32_t leave_out(const struct variations *v, int64_t i, int way)
+{
+    return is_chosen(v, i, way) ? v->all.experts[i] : -1;
+}
+
+/* Every other place goes to the next expert. */
+static int32_t move(const struct variations *v, int64_t i, int way)
+{
+    int32_t e = v->all.experts[i];
+
+    return is_chosen(v, i, way) || e < 0 ? e : (int32_t)((e + 1) % v->in->q->routing.experts);
+}
+
+/* One expert alone has rows. */
+static int32_t keep_one(const struct variations *v, int64_t i, int way)
+{
+    int64_t only = way * (v->in->q->routing.experts - 1) / 3;
+
+    return v->all.experts[i] == only ? v->all.experts[i] : -1;
+}
+
+/* The same rows, fewer or others of which have the same expert. */
+static bool routings(struct variations *v)
+{
+    static const struct {
+        reroute_fn *reroute;
+        const char *what;
+    } others[] = {
+        {leave_out, "which other rows have an expert"},
+        {move, "which experts other rows have"},
+        {keep_one, "whether other experts have rows"},
+    };
+    int64_t places = v->all.count * (int64_t)top_k(v);
+
+    if (v->in->q->routing.type == HUM_GEMM_DENSE)
+        return true;
+    for (size_t k = 0; k < sizeof others / sizeof others[0]; k++)
+        for (int way = 0; way < ways(v); way++) {
+            identity(v, v->all.count);
+            for (int64_t i = 0; i < places; i++)
+                v->now.experts[i] = others[k].reroute(v, i, way);
+            if (!vary(v, &v->in->trial->tuning, others[k].what))
+                return false;
+        }
     return true;
 }
 
@@ -206,8 +320,11 @@ static bool make_tile(const struct trial *t, size_t i, struct hum_tuning_config 
 static bool try_tile(const struct variations *v, const struct hum_tuning_config *tile, int *differ)
 {
     struct finding apart = {.at_row = -1};
-    struct variations other = {v->in, &apart, v->rows};
-    bool same = vary(&other, v->in->launch->m, tile, "the tile");
+    struct variations other = *v;
+    bool same;
+
+    other.f = &apart;
+    same = vary(&other, tile, "the tile");
 
     if (!same && apart.wrong == 0) {
         *v->f = apart;
@@ -217,12 +334,12 @@ static bool try_tile(const struct variations *v, const struct hum_tuning_config 
     return true;
 }
 
-static bool tile_shapes(const struct variations *v)
+static bool tile_shapes(struct variations *v)
 {
     struct trial *t = v->in->trial;
     int tried = 0, differ = 0;
 
-    identity(v, v->in->launch->m);
+    identity(v, v->all.count);
     for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
         bool judged = t->compute.use_batch_invariant && tiles[i].k_parts == 1;
         struct hum_tuning_config tile;
@@ -232,7 +349,7 @@ static bool tile_shapes(const struct variations *v)
             continue;
         (void)snprintf(what, sizeof what, "the tile (block %dx%dx%d warp %dx%dx%d)", tile.block_m,
                        tile.block_n, tile.block_k, tile.warp_m, tile.warp_n, tile.warp_k);
-        if (judged ? !vary(v, v->in->launch->m, &tile, what) : !try_tile(v, &tile, &differ))
+        if (judged ? !vary(v, &tile, what) : !try_tile(v, &tile, &differ))
             return false;
         tried += !judged;
     }
@@ -242,14 +359,33 @@ static bool tile_shapes(const struct variations *v)
     return true;
 }
 
+/* What outlives the launches. False: memory is out. */
+static bool prepare(struct variations *v)
+{
+    const struct check_in *in = v->in;
+    const struct routing *r = &in->q->routing;
+    struct routing_tensors *kept = arena_alloc(in->scratch, 1, sizeof *kept);
+
+    v->own = *in->launch;
+    v->index = routing_index(r, in->scratch);
+    if (!kept || !v->index || !mix_make(r, in->launch->m, 0, in->scratch, &v->all) ||
+        !mix_make(r, in->launch->m, PADDING, in->scratch, &v->now))
+        return false;
+    if (!v->own.routing)
+        return true;
+    v->own.routing = kept;
+    return routing_tensors_make(r, v->own.tuning->block_m, layer_layout_dtype(in->trial->v),
+                                in->scratch, kept);
+}
+
 void check_invariant(const struct check_in *in, struct finding *f)
 {
-    struct variations v = {in, f, NULL};
+    struct variations v = {.in = in, .f = f};
 
-    v.rows = arena_alloc(in->scratch, (size_t)(in->launch->m + PADDING), sizeof *v.rows);
-    if (!v.rows) {
+    if (!prepare(&v)) {
         finding_give(f, VERDICT_INFRA, "the check needs more memory than the limit of a worker");
         return;
     }
-    (void)(prefixes(&v) && permutations(&v) && neighbours(&v) && padding(&v) && tile_shapes(&v));
+    (void)(prefixes(&v) && permutations(&v) && neighbours(&v) && padding(&v) && routings(&v) &&
+           tile_shapes(&v));
 }

@@ -292,6 +292,31 @@ static bool data_fill(const int64_t *v)
     return v[AX_DATA] == DATA_NORMAL || v[AX_FILL] == FILL_R;
 }
 
+/* ---- what reference/fill.c can make ---- */
+
+static bool has_one(const struct dtype *b)
+{
+    if (!b->is_float)
+        return b->bits > 1;
+    for (uint32_t code = 0; code < 1u << b->bits; code++)
+        if (dtype_decode(b, code) == 1.0)
+            return true;
+    return false;
+}
+
+static bool fill_conversion(const int64_t *v)
+{
+    return v[AX_FILL] != FILL_C ||
+           (legal_type(v, AX_A)->bits == 16 && legal_type(v, AX_BS)->bits == 16 &&
+            v[AX_SCALE] == SCALE_GROUP && v[AX_K] >= 2 * v[AX_GROUP] && v[AX_ZERO] == ZERO_NONE &&
+            has_one(legal_type(v, AX_B)));
+}
+
+static bool fill_wide(const int64_t *v)
+{
+    return v[AX_FILL] != FILL_W || !v[AX_F16_ACCUM];
+}
+
 #define BIT           AXIS_BIT
 #define COMBINATIONS  "upstream Humming, valid combinations (code)"
 #define CONFIGURATION "upstream Humming, configuration and tuning constraints (code)"
@@ -443,8 +468,6 @@ const struct legal_rule legal_rules[] = {
      "expert_layout_dtype int64 needs a grouped gemm_type"},
     {"indexed-tma", CONFIGURATION, BIT(AX_GEMM_TYPE) | BIT(AX_TMA), legal_indexed_tma,
      "gemm_type indexed excludes use_tma"},
-    {"check-experts", AXES, BIT(AX_GEMM_TYPE) | BIT(AX_CHECK), legal_check_experts,
-     "products with experts have the checks exact, readout, bound and model"},
     {"check-ulp", "docs/semantics.md", BIT(AX_CHECK), check_ulp,
      "ulp is for elementary functions; a GEMM has none"},
     {"check-fill", AXES, BIT(AX_CHECK) | BIT(AX_FILL), check_fill,
@@ -453,6 +476,12 @@ const struct legal_rule legal_rules[] = {
      "contract with E1"},
     {"check-scales", AXES, BIT(AX_CHECK) | BIT(AX_SCALES), check_scales,
      "exhaustive needs scales: all"},
+    {"fill-conversion", "docs/fills.md", BIT(AX_FILL) | BIT(AX_A) | BIT(AX_B) | BIT(AX_BS) |
+     BIT(AX_SCALE) | BIT(AX_GROUP) | BIT(AX_K) | BIT(AX_ZERO), fill_conversion,
+     "fill C needs 16-bit activations, group scales of 16 bits, two groups, no zero points and a "
+     "weight of 1"},
+    {"fill-wide", "docs/fills.md", BIT(AX_FILL) | BIT(AX_F16_ACCUM), fill_wide,
+     "fill W needs f32 accumulators: its sums are beyond f16"},
     {"data-fill", AXES, BIT(AX_DATA) | BIT(AX_FILL), data_fill,
      "data is of fill R; the other fills have no distribution"},
 };

@@ -30,6 +30,10 @@ extern const int legal_rule_count;
 
 /* All rules: those of GEMM, then those of the other families (legal_ops.c). A rule binds its own
  * families only; an axis that a family does not have is bound by none. */
+/* Does a family (and, of GEMM and experts, a gemm type) have this check at all? All are values of
+ * axes. */
+bool legal_has_check(int64_t family, int64_t gemm_type, int64_t check);
+
 int legal_count(void);
 const struct legal_rule *legal_rule(int i);
 

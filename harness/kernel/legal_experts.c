@@ -44,11 +44,3 @@ bool legal_indexed_tma(const int64_t *v)
 {
     return v[AX_GEMM_TYPE] != GEMM_INDEXED || !v[AX_TMA];
 }
-
-bool legal_check_experts(const int64_t *v)
-{
-    int64_t check = v[AX_CHECK];
-
-    return is_dense(v) || check == CHECK_EXACT || check == CHECK_READOUT || check == CHECK_BOUND ||
-           check == CHECK_MODEL;
-}

@@ -32,6 +32,18 @@ static bool op_check(const int64_t *v)
     return checks_of[v[AX_FAMILY]] >> v[AX_CHECK] & 1u;
 }
 
+bool legal_has_check(int64_t family, int64_t gemm_type, int64_t check)
+{
+    int64_t v[AX_COUNT] = {0};
+
+    v[AX_FAMILY] = family;
+    v[AX_GEMM_TYPE] = gemm_type;
+    v[AX_CHECK] = check;
+    if (family != FAMILY_GEMM)
+        return op_check(v);
+    return check != CHECK_ULP;
+}
+
 static bool input_format(const int64_t *v)
 {
     const struct dtype *t = legal_type(v, AX_INPUT);
@@ -275,7 +287,7 @@ static const struct legal_rule pipeline_rules[] = {
 };
 
 #define F(name)     AXIS_FAMILY_BIT(FAMILY_##name)
-#define RULES(list) list, sizeof list / sizeof list[0]
+#define RULES(list) (list), sizeof(list) / sizeof(list)[0]
 
 /* After those of GEMM. */
 static const struct {

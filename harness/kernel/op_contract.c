@@ -3,66 +3,56 @@
 #include <stdio.h>
 #include <string.h>
 
-enum fault {
-    DTYPE,
-    RANK,
-    SIZE_0,
-    SIZE_1,
-    ROWS,
-    BYTES,
-    NO_DATA,
-    MISALIGNED,
-    MISSING,
-    EXTRA,
-    FAULTS
-};
-
+/* clang-format off */
 static const char *const fault_names[FAULTS] = {
-    [DTYPE] = "another format",      [RANK] = "another rank",
-    [SIZE_0] = "another first size", [SIZE_1] = "another second size",
-    [ROWS] = "one row fewer",        [BYTES] = "bytes that contradict the shape",
-    [NO_DATA] = "no data",           [MISALIGNED] = "misaligned data",
-    [MISSING] = "nothing",           [EXTRA] = "a tensor that must be absent",
+    [FAULT_DTYPE] = "another format",      [FAULT_RANK] = "another rank",
+    [FAULT_SIZE_0] = "another first size", [FAULT_SIZE_1] = "another second size",
+    [FAULT_ROWS] = "one row fewer",        [FAULT_BYTES] = "bytes that contradict the shape",
+    [FAULT_NO_DATA] = "no data",           [FAULT_MISALIGNED] = "misaligned data",
+    [FAULT_MISSING] = "nothing",           [FAULT_EXTRA] = "a tensor that must be absent",
 };
+/* clang-format on */
 
-struct tensor_fault {
-    const struct op_part *part, *other; /* other: one that is there */
-    enum fault fault;
-};
+const char *fault_name(enum fault fault)
+{
+    return fault_names[fault];
+}
 
-static void spoil(struct hum_tensor *t, enum fault fault, const struct hum_tensor *other)
+void fault_make(struct hum_tensor *t, enum fault fault, const struct hum_tensor *other)
 {
     switch (fault) {
-    case DTYPE:
+    case FAULT_DTYPE:
         t->dtype = t->dtype == HUM_F32 ? HUM_F16 : HUM_F32;
         return;
-    case RANK:
-        t->rank++;
-        t->shape[t->rank - 1] = 1;
+    case FAULT_RANK:
+        if (t->rank < HUM_MAX_RANK)
+            t->shape[t->rank++] = 1;
+        else
+            t->rank--;
         return;
-    case SIZE_0:
+    case FAULT_SIZE_0:
         t->shape[0]++;
         return;
-    case SIZE_1:
+    case FAULT_SIZE_1:
         t->shape[1]++;
         return;
-    case ROWS:
+    case FAULT_ROWS:
         t->bytes -= t->bytes / (size_t)t->shape[0];
         t->shape[0]--;
         return;
-    case BYTES:
+    case FAULT_BYTES:
         t->bytes -= 1;
         return;
-    case NO_DATA:
+    case FAULT_NO_DATA:
         t->data = NULL;
         return;
-    case MISALIGNED:
+    case FAULT_MISALIGNED:
         t->data = (char *)t->data + 2;
         return;
-    case MISSING:
+    case FAULT_MISSING:
         memset(t, 0, sizeof *t);
         return;
-    case EXTRA:
+    case FAULT_EXTRA:
         *t = *other;
         return;
     case FAULTS:
@@ -70,12 +60,17 @@ static void spoil(struct hum_tensor *t, enum fault fault, const struct hum_tenso
     }
 }
 
+struct tensor_fault {
+    const struct op_part *part, *other; /* other: one that is there */
+    enum fault fault;
+};
+
 static void spoil_tensor(struct op_call *call, const void *context)
 {
     const struct tensor_fault *x = context;
     struct hum_tensor t = op_tensor_of(call, x->part), other = op_tensor_of(call, x->other);
 
-    spoil(&t, x->fault, &other);
+    fault_make(&t, x->fault, &other);
     memcpy(call->args + x->part->at, &t, sizeof t);
 }
 
@@ -83,11 +78,11 @@ static void spoil_tensor(struct op_call *call, const void *context)
 static bool is_fault(const struct op_part *p, enum fault fault)
 {
     if (p->tensor.rank == 0)
-        return fault == EXTRA && !p->optional;
-    if (fault == EXTRA || p->tensor.bytes == 0)
+        return fault == FAULT_EXTRA && !p->optional;
+    if (fault == FAULT_EXTRA || p->tensor.bytes == 0)
         return false;
-    return !(fault == ROWS && p->free_rows) && !(fault == MISSING && p->optional) &&
-           !(fault == SIZE_1 && p->tensor.rank < 2);
+    return !(fault == FAULT_ROWS && p->free_rows) && !(fault == FAULT_MISSING && p->optional) &&
+           !(fault == FAULT_SIZE_1 && p->tensor.rank < 2);
 }
 
 static const struct op_part *present_part(const struct op_call *c)
@@ -113,7 +108,7 @@ static bool tensors_refused(struct op_trial *t, const struct op_call *call, stru
             if (!is_fault(part, spoiled.fault))
                 continue;
             o.context = &spoiled;
-            (void)snprintf(what, sizeof what, "%s with %s", part->name, fault_names[fault]);
+            (void)snprintf(what, sizeof what, "%s with %s", part->name, fault_name(spoiled.fault));
             if (!op_refuses(t, call, &o, true, what, f))
                 return false;
         }

@@ -8,6 +8,26 @@
 
 #include "harness/kernel/op_trial.h"
 
+/* What can be wrong with one tensor. */
+enum fault {
+    FAULT_DTYPE,
+    FAULT_RANK,
+    FAULT_SIZE_0,
+    FAULT_SIZE_1,
+    FAULT_ROWS,
+    FAULT_BYTES,
+    FAULT_NO_DATA,
+    FAULT_MISALIGNED,
+    FAULT_MISSING,
+    FAULT_EXTRA,
+    FAULTS
+};
+
+const char *fault_name(enum fault fault);
+
+/* Gives the tensor t the fault; with FAULT_EXTRA it becomes `other`. FAULT_SIZE_1 needs rank 2. */
+void fault_make(struct hum_tensor *t, enum fault fault, const struct hum_tensor *other);
+
 /* False: `f` says what was not refused. */
 bool op_contract_holds(struct op_trial *t, const struct op_call *call, struct finding *f);
 

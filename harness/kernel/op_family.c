@@ -68,7 +68,7 @@ void op_family_run(const struct op_family *family, struct runner *r, const struc
     struct op_problem p = {0};
     const char *why = NULL;
 
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; i < end && runner_goes_on(hooks); i++) {
         const int64_t *v = plan->cases[i].v;
         struct op_trial t = {.provider = r->provider,
                              .handle = r->handle,
@@ -82,7 +82,6 @@ void op_family_run(const struct op_family *family, struct runner *r, const struc
         arena_reset(&r->scratch);
         r->scratch.peak = 0;
         runner_record(plan, i, r->provider, &rec);
-        rec.fill[0] = '\0';
         if (i == begin || !same_data(v, plan->cases[i - 1].v)) {
             arena_reset(&r->problem);
             r->problem.peak = 0;

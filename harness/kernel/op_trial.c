@@ -77,7 +77,7 @@ uint32_t op_element(const struct op_part *p, const uint8_t *bytes, int64_t index
     uint32_t wide = 0;
 
     if (p->bits == 4)
-        return bytes[index / 2] >> index % 2 * 4 & 15u;
+        return (uint32_t)bytes[index / 2] >> index % 2 * 4 & 15u;
     memcpy(&wide, bytes + index * (p->bits / 8), (size_t)p->bits / 8);
     return wide;
 }
@@ -263,8 +263,9 @@ static void look_for_damage(const struct op_call *c, const struct slab *s, struc
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-bool op_launch(struct op_trial *t, const struct op_call *c, const struct op_options *o,
-               struct op_out *out)
+/* False: the harness could not run it, the reason is in t->device.reason. */
+static bool launch(struct op_trial *t, const struct op_call *c, const struct op_options *o,
+                   struct op_out *out)
 {
     struct op_call call = *c;
     struct slab s = {0};
@@ -305,7 +306,7 @@ bool op_run(struct op_trial *t, const struct op_call *c, const struct op_options
         finding_give(f, VERDICT_SKIP, "provider %s has no %s", t->provider->name, c->name);
         return false;
     }
-    if (!op_launch(t, c, o, out))
+    if (!launch(t, c, o, out))
         return infra(t, f);
     if (out->code == HUM_OK && !out->damage[0])
         return true;
@@ -322,32 +323,18 @@ bool op_run(struct op_trial *t, const struct op_call *c, const struct op_options
     return false;
 }
 
-static const char *not_a_sentence(const char reason[HUM_REASON_BYTES])
-{
-    if (!memchr(reason, '\0', HUM_REASON_BYTES))
-        return "the reason does not end";
-    return reason[0] == '\0'      ? "no reason was given"
-           : strchr(reason, '\n') ? "the reason has more than one line"
-                                  : NULL;
-}
-
 bool op_refuses(struct op_trial *t, const struct op_call *c, const struct op_options *o,
                 bool unsupported, const char *what, struct finding *f)
 {
     struct op_out out;
-    const char *why = NULL;
+    const char *why;
 
-    if (!op_launch(t, c, o, &out))
+    if (!launch(t, c, o, &out))
         return infra(t, f);
     f->compared++;
-    if (out.code == HUM_OK)
-        why = "it was accepted";
-    else if (out.damage[0])
-        why = out.damage;
-    else if (out.code != HUM_INVALID && !(unsupported && out.code == HUM_UNSUPPORTED))
-        why = "the code is not HUM_INVALID";
-    else
-        why = not_a_sentence(out.reason);
+    why = out.code == HUM_OK ? "it was accepted"
+          : out.damage[0]    ? out.damage
+                             : refusal_fault(out.code, out.reason, unsupported);
     if (!why)
         return true;
     f->wrong++;
@@ -377,8 +364,8 @@ static bool same(const struct op_part *p, uint32_t got, uint32_t want)
            (p->type && isnan(dtype_decode(p->type, want)) && isnan(dtype_decode(p->type, got)));
 }
 
-void op_compare_element(const struct op_part *p, const uint8_t *got, int64_t index, uint32_t want,
-                        struct finding *f)
+static void compare_element(const struct op_part *p, const uint8_t *got, int64_t index,
+                            uint32_t want, struct finding *f)
 {
     const uint32_t code = op_element(p, got, index);
     const int64_t width = p->width ? p->width : op_part_count(p);
@@ -411,6 +398,6 @@ void op_compare(const struct op_call *c, const struct op_out *out, struct findin
         if (!op_part_is_written(p) || !p->want)
             continue;
         for (int64_t i = 0; i < count; i++)
-            op_compare_element(p, out->got[part], i, p->want[i], f);
+            compare_element(p, out->got[part], i, p->want[i], f);
     }
 }

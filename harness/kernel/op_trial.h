@@ -140,10 +140,6 @@ struct op_out {
     double kernel_us;
 };
 
-/* False: the harness could not run it, the reason is in t->device.reason. */
-bool op_launch(struct op_trial *t, const struct op_call *c, const struct op_options *o,
-               struct op_out *out);
-
 /* Launches and requires HUM_OK without damage; false: `f` says what happened (skip where the
  * operation, or these arguments, are not supported). */
 bool op_run(struct op_trial *t, const struct op_call *c, const struct op_options *o,
@@ -158,9 +154,5 @@ bool op_refuses(struct op_trial *t, const struct op_call *c, const struct op_opt
 
 /* Every element of every output that has `want`, after op_run: counts and the first wrong one. */
 void op_compare(const struct op_call *c, const struct op_out *out, struct finding *f);
-
-/* One element compared with its code, by the rules above. */
-void op_compare_element(const struct op_part *p, const uint8_t *got, int64_t index, uint32_t want,
-                        struct finding *f);
 
 #endif

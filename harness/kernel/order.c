@@ -23,6 +23,7 @@ static enum hum_code ask_routed(const struct launch *l, int64_t row, int64_t col
     struct routing_place place = routing_place_of(l->routing, l->layer, l->tuning, row, col);
     struct hum_compute_config compute = *l->compute;
     struct hum_layer_config layer = *l->layer;
+    int64_t in_tile = col % l->tuning->block_n;
     enum hum_code code;
 
     layer.num_experts = layer.pad_shape_n = 0;
@@ -35,7 +36,8 @@ static enum hum_code ask_routed(const struct launch *l, int64_t row, int64_t col
     s->row_begin = row;
     s->row_end = row + 1;
     s->col_begin = col;
-    s->col_end = col + 1;
+    s->col_end =
+        col + (s->col_end - place.col < l->tuning->block_n ? 1 : l->tuning->block_n - in_tile);
     return code;
 }
 
@@ -95,12 +97,13 @@ const char *order_of(const struct launch *l, int64_t row, int64_t col, struct or
     return NULL;
 }
 
-static bool state(const struct launch *l, int64_t row, int64_t col, struct hum_accumulation *out)
+bool order_stated(const struct launch *l, int64_t row, int64_t col, struct hum_accumulation *out)
 {
     char reason[HUM_REASON_BYTES];
 
-    return ask(l, row, col, out, reason) == HUM_OK && out->slices >= 1 &&
-           out->slices <= HUM_MAX_SLICES && out->col_begin <= col && col < out->col_end;
+    return l->provider->accumulation && ask(l, row, col, out, reason) == HUM_OK &&
+           out->slices >= 1 && out->slices <= HUM_MAX_SLICES && out->col_begin <= col &&
+           col < out->col_end;
 }
 
 /* An unknown order is no order, were it stated twice. */
@@ -118,6 +121,20 @@ static bool alike(const struct hum_accumulation *x, const struct hum_accumulatio
     return true;
 }
 
+/* Without statements: the same tile of the same tiles. */
+static bool same_place(const struct launch *a, int64_t row_a, const struct launch *b, int64_t row_b)
+{
+    const struct routing_tensors *x = a->routing, *y = b->routing;
+
+    if (a->tuning != b->tuning)
+        return false;
+    if (!x || !y)
+        return a->m == b->m && row_a == row_b;
+    return x->row_tiles == y->row_tiles && x->tiles[row_a].before == y->tiles[row_b].before &&
+           x->tiles[row_a].of_segment == y->tiles[row_b].of_segment &&
+           x->tiles[row_a].index == y->tiles[row_b].index;
+}
+
 bool order_same(const struct launch *a, int64_t row_a, const struct launch *b, int64_t row_b,
                 int64_t col, int64_t *col_end)
 {
@@ -126,8 +143,8 @@ bool order_same(const struct launch *a, int64_t row_a, const struct launch *b, i
 
     *col_end = n;
     if (!a->provider->accumulation)
-        return a->m == b->m && row_a == row_b && a->tuning == b->tuning;
-    if (!state(a, row_a, col, &x) || !state(b, row_b, col, &y))
+        return same_place(a, row_a, b, row_b);
+    if (!order_stated(a, row_a, col, &x) || !order_stated(b, row_b, col, &y))
         return false;
     *col_end = x.col_end < y.col_end ? x.col_end : y.col_end;
     *col_end = *col_end < n ? *col_end : n;

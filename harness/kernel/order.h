@@ -28,9 +28,13 @@ struct order {
 const char *order_of(const struct launch *l, int64_t row, int64_t col, struct order *out,
                      char *reason);
 
+/* The statement itself, unjudged but for covering the output. False: there is none. */
+bool order_stated(const struct launch *l, int64_t row, int64_t col, struct hum_accumulation *out);
+
 /* Is output (row_a, col) of launch a summed in the same order as output (row_b, col) of launch
  * b, so that the same inputs must give the same bits? The provider's word is taken; without it,
- * only for the same place of the same launch. The answer holds for columns [col, *col_end). */
+ * only for the same place of the same launch, with experts for the tile of the same number of
+ * equally many. The answer holds for columns [col, *col_end). */
 bool order_same(const struct launch *a, int64_t row_a, const struct launch *b, int64_t row_b,
                 int64_t col, int64_t *col_end);
 

@@ -339,7 +339,7 @@ enum err_code plan_make(const struct suite *suites, size_t suite_count,
     struct maker m = {.options = options, .arena = arena, .out = out, .errs = errs};
     enum err_code rc;
 
-    *out = (struct plan){0};
+    *out = (struct plan){.options = *options};
     if (options->shard < 1 || options->shard > options->shards)
         return errs_add(errs, ERR_USAGE, NOWHERE,
                         "shard %d/%d: the first number must be from 1 to the second",

@@ -6,9 +6,9 @@
  * that a case is complete; rules and `where` see the resolved values. Cases that share all axes of
  * the problem (of dense products m apart: a smaller m is a prefix) are neighbours, across entries
  * and suites: the reference is computed once for them. Order: problems by first appearance, then
- * cases in the order written. A case's id is "suite/entry/key=value,..." with the axes that the entry gives more than
- * one value, as written ("auto" stays "auto"); without such axes "suite/entry". Ids are unique in a
- * plan.
+ * cases in the order written. A case's id is "suite/entry/key=value,..." with the axes that the
+ * entry gives more than one value, as written ("auto" stays "auto"); without such axes
+ * "suite/entry". Ids are unique in a plan.
  */
 #ifndef HARNESS_KERNEL_PLAN_H
 #define HARNESS_KERNEL_PLAN_H
@@ -28,7 +28,16 @@ struct plan_problem {
     int64_t m;           /* the largest of its cases */
 };
 
+struct plan_options {
+    const char *provider; /* as the user named it, for repro lines; NULL: its own name */
+    const char *filter;   /* glob over the id (* ? [..]; a * also matches /), NULL: all */
+    int shard, shards;    /* I of N, from 1; 1 of 1: all. Problems, not cases, are dealt out */
+    bool has_seed;
+    uint64_t seed; /* replaces the suites' seeds: of inputs and of pairwise and random entries */
+};
+
 struct plan {
+    struct plan_options options; /* what it was made with; texts are borrowed */
     struct plan_case *cases;
     size_t count;
     struct plan_problem *problems;
@@ -38,13 +47,6 @@ struct plan {
     size_t illegal;  /* combinations dropped by the legality table */
     size_t excluded; /* by where */
     size_t gaps;     /* pairs of `pairwise` entries that the search left undecided; normally 0 */
-};
-
-struct plan_options {
-    const char *filter; /* glob over the id (* ? [..]; a * also matches /), NULL: all */
-    int shard, shards;  /* I of N, from 1; 1 of 1: all. Problems, not cases, are dealt out */
-    bool has_seed;
-    uint64_t seed; /* replaces the suites' seeds: of inputs and of pairwise and random entries */
 };
 
 /* Everything lives in `arena`. An entry without a legal combination and suites of one name are

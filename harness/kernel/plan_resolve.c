@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Below so many rows, bf16 outputs leave fill E1 too little room. */
-enum { E1_BF16_MIN_M = 16 };
+enum { E1_MIN_M = 16 };
 
 static int64_t row_of(const char *name)
 {
@@ -109,16 +109,19 @@ static int64_t resolve_int_scale(const int64_t *v)
 }
 
 /* Fill E1 wants outputs that one rounding makes; where an output is rounded more than once (f16
- * accumulators, sums of Stream-K slices) or bf16 leaves a few rows too little room, E2 is exact. An
- * expert may have few rows whatever m is. */
+ * accumulators, sums of Stream-K slices), E2 is exact. So it is where the sums of E1 would hide a
+ * wrong weight: few rows with bf16 outputs or with wide weights, whose steps are small beside the
+ * sums, and both together whatever the rows. An expert may have few rows whatever m is. */
 static int64_t resolve_fill(const int64_t *v)
 {
-    bool few_rows = legal_is_float(legal_type(v, AX_C), 8, 7) &&
-                    (v[AX_M] < E1_BF16_MIN_M || v[AX_GEMM_TYPE] != GEMM_DENSE);
+    bool bf16 = legal_is_float(legal_type(v, AX_C), 8, 7);
+    bool wide = legal_type(v, AX_B)->bits >= 6;
+    bool few = v[AX_M] < E1_MIN_M || v[AX_GEMM_TYPE] != GEMM_DENSE;
+    bool hidden = (bf16 && wide) || (few && (bf16 || wide));
 
     switch ((enum word_check)v[AX_CHECK]) {
     case CHECK_EXACT:
-        return v[AX_F16_ACCUM] || v[AX_STREAM_K] || few_rows ? FILL_E2 : FILL_E1;
+        return v[AX_F16_ACCUM] || v[AX_STREAM_K] || hidden ? FILL_E2 : FILL_E1;
     case CHECK_READOUT:
     case CHECK_EXHAUSTIVE:
         return FILL_P;
@@ -184,7 +187,7 @@ static const struct {
     {PRODUCT, AX_INT_SCALE,  BIT(AX_A) | BIT(AX_SCALE) | BIT(AX_INPUT_GROUP) | BIT(AX_SCALE_2) |
                              BIT(AX_GROUP_N) | BIT(AX_FUSED),                resolve_int_scale},
     {PRODUCT, AX_FILL,       BIT(AX_CHECK) | BIT(AX_F16_ACCUM) | BIT(AX_STREAM_K) | BIT(AX_C) |
-                             BIT(AX_M) | BIT(AX_GEMM_TYPE),                  resolve_fill},
+                             BIT(AX_B) | BIT(AX_M) | BIT(AX_GEMM_TYPE),       resolve_fill},
     {F(QUANT_WEIGHT),  AX_GROUP, 0,                                          resolve_no_group},
     {F(PROCESS_MXFP4), AX_GROUP, 0,                                          resolve_mx_group},
     {F(PROCESS_MXFP4), AX_RANGE, BIT(AX_A),                                  resolve_range},

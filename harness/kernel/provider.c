@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const struct hum_provider *const builtin_providers[] = {&hum_cpu_provider};
 const int builtin_provider_count = sizeof builtin_providers / sizeof builtin_providers[0];
@@ -93,9 +94,16 @@ static const struct hum_provider *check_table(const char *path, const struct hum
 static const struct hum_provider *load(const char *path, struct errs *errs)
 {
     hum_provider_fn *table;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *symbol;
     const struct hum_provider *p;
+    void *library, *symbol;
+    struct stat st;
 
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        (void)errs_add(errs, ERR_INFRA, NOWHERE,
+                       "cannot load the provider: %s is not a regular file", path);
+        return NULL; /* opening a pipe would wait for its other end */
+    }
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         (void)errs_add(errs, ERR_INFRA, NOWHERE, "cannot load the provider: %s", dlerror());
         return NULL;

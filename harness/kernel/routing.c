@@ -1,7 +1,6 @@
 #include "harness/kernel/routing.h"
 
 #include "harness/kernel/words.h"
-#include "reference/routing.h"
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
@@ -50,7 +49,7 @@ static void grouped_rows(const struct routing *r, int32_t *row_a, int32_t *row_e
     }
 }
 
-static struct ref_routing spec_of(const int64_t v[AX_COUNT], const struct routing *r)
+enum ref_routing_kind routing_kind(int64_t word)
 {
     static const enum ref_routing_kind kinds[] = {
         [ROUTING_NONE] = REF_ROUTING_UNIFORM,    [ROUTING_UNIFORM] = REF_ROUTING_UNIFORM,
@@ -59,7 +58,31 @@ static struct ref_routing spec_of(const int64_t v[AX_COUNT], const struct routin
         [ROUTING_MISSING] = REF_ROUTING_MISSING, [ROUTING_SPARE] = REF_ROUTING_SPARE,
     };
 
-    return (struct ref_routing){.kind = kinds[v[AX_ROUTING]],
+    return kinds[word];
+}
+
+/* row_a and row_expert of a routing whose other members are set. */
+static bool fill_rows(struct routing *r, struct arena *arena)
+{
+    int32_t *row_a = arena_alloc(arena, (size_t)r->rows, sizeof *row_a);
+    int32_t *row_expert = arena_alloc(arena, (size_t)r->rows, sizeof *row_expert);
+
+    if (!row_a || !row_expert)
+        return false;
+    if (r->ids)
+        indexed_rows(r, row_a, row_expert);
+    else if (r->counts)
+        grouped_rows(r, row_a, row_expert);
+    else
+        dense_rows(r->rows, row_a, row_expert);
+    r->row_a = row_a;
+    r->row_expert = row_expert;
+    return true;
+}
+
+static struct ref_routing spec_of(const int64_t v[AX_COUNT], const struct routing *r)
+{
+    return (struct ref_routing){.kind = routing_kind(v[AX_ROUTING]),
                                 .seed = (uint64_t)v[AX_SEED],
                                 .m = r->m,
                                 .experts = r->experts,
@@ -95,7 +118,6 @@ bool routing_make(const int64_t v[AX_COUNT], int64_t m, struct arena *arena, str
 {
     static const enum hum_gemm_type types[] = {
         HUM_GEMM_DENSE, HUM_GEMM_INDEXED, HUM_GEMM_GROUPED_CONTIGUOUS, HUM_GEMM_GROUPED_MASKED};
-    int32_t *row_a, *row_expert;
 
     *out = (struct routing){.type = types[v[AX_GEMM_TYPE]],
                             .m = m,
@@ -104,19 +126,120 @@ bool routing_make(const int64_t v[AX_COUNT], int64_t m, struct arena *arena, str
                             .max_tokens = v[AX_MAX_TOKENS],
                             .has_spare = v[AX_ROUTING] == ROUTING_SPARE,
                             .rows = m * v[AX_TOP_K]};
-    row_a = arena_alloc(arena, (size_t)out->rows, sizeof *row_a);
-    row_expert = arena_alloc(arena, (size_t)out->rows, sizeof *row_expert);
-    if (!row_a || !row_expert || !route(v, arena, out))
+    return route(v, arena, out) && fill_rows(out, arena);
+}
+
+int32_t *routing_index(const struct routing *r, struct arena *arena)
+{
+    int32_t *index = arena_alloc(arena, (size_t)(r->m * r->experts), sizeof *index);
+
+    for (int64_t i = 0; index && i < r->m * r->experts; i++)
+        index[i] = -1;
+    for (int64_t i = 0; index && i < r->rows; i++)
+        if (r->row_expert[i] >= 0)
+            index[r->row_a[i] * r->experts + r->row_expert[i]] = (int32_t)i;
+    return index;
+}
+
+/* ---- mixes ----------------------------------------------------------------------------------- */
+
+static void take_in_turn(const struct routing *r, struct mix *out)
+{
+    int64_t count = 0, routed = 0;
+
+    for (int64_t e = 0; e < r->experts; e++)
+        routed += r->counts[e];
+    for (int64_t i = 0; count < routed; i++)
+        for (int64_t e = 0; e < r->experts; e++) {
+            if (i >= r->counts[e])
+                continue;
+            out->rows[count] = group_begin(r, e) + i;
+            out->experts[count++] = (int32_t)e;
+        }
+    for (int64_t i = 0; i < r->m; i++) {
+        if (r->row_expert[i] >= 0)
+            continue;
+        out->rows[count] = i;
+        out->experts[count++] = REF_NOWHERE;
+    }
+}
+
+bool mix_make(const struct routing *r, int64_t m, int64_t more, struct arena *arena,
+              struct mix *out)
+{
+    out->count = m;
+    out->rows = arena_alloc(arena, (size_t)(m + more), sizeof *out->rows);
+    out->experts = arena_alloc(arena, (size_t)((m + more) * r->top_k), sizeof *out->experts);
+    if (!out->rows || !out->experts)
         return false;
-    if (out->ids)
-        indexed_rows(out, row_a, row_expert);
-    else if (out->counts)
-        grouped_rows(out, row_a, row_expert);
-    else
-        dense_rows(out->rows, row_a, row_expert);
-    out->row_a = row_a;
-    out->row_expert = row_expert;
+    if (r->counts) {
+        take_in_turn(r, out);
+        return true;
+    }
+    for (int64_t i = 0; i < m; i++)
+        out->rows[i] = i;
+    for (int64_t i = 0; i < m * r->top_k; i++)
+        out->experts[i] = r->ids ? r->ids[i] : 0;
     return true;
+}
+
+/* Rows in the order in which the experts have them; counts and max_tokens are set. */
+static void gather_rows(const struct routing *to, const struct mix *b, int64_t filler,
+                        int64_t *rows)
+{
+    int64_t at = 0;
+
+    for (int64_t e = 0; e < to->experts; e++) {
+        for (int64_t i = 0; i < b->count; i++)
+            if (b->experts[i] == e)
+                rows[at++] = b->rows[i];
+        while (at < (e + 1) * to->max_tokens)
+            rows[at++] = filler;
+    }
+    for (int64_t i = 0; at < to->m; i++)
+        if (b->experts[i] < 0)
+            rows[at++] = b->rows[i];
+}
+
+/* Rows of A of a grouped type, in all; sets counts and max_tokens. -1: memory is out. */
+static int64_t count_rows(struct routing *to, const struct mix *b, struct arena *arena)
+{
+    int64_t *counts = arena_zalloc(arena, (size_t)to->experts, sizeof *counts);
+    int64_t most = 0;
+
+    if (!counts)
+        return -1;
+    for (int64_t i = 0; i < b->count; i++)
+        if (b->experts[i] >= 0 && ++counts[b->experts[i]] > most)
+            most = counts[b->experts[i]];
+    to->counts = counts;
+    if (to->type != HUM_GEMM_GROUPED_MASKED)
+        return b->count;
+    to->max_tokens = b->count ? most + 1 : 0;
+    return to->experts * to->max_tokens;
+}
+
+bool mix_to_launch(const struct routing *r, const struct mix *b, int64_t filler,
+                   struct arena *arena, struct mix_launch *out)
+{
+    struct routing *to = &out->routing;
+
+    *to = *r;
+    to->m = r->counts ? count_rows(to, b, arena) : b->count;
+    if (to->m < 0)
+        return false;
+    to->ids = r->ids ? b->experts : NULL;
+    to->rows = to->m * to->top_k;
+    out->m = to->m;
+    out->rows = arena_alloc(arena, (size_t)to->m, sizeof *out->rows);
+    if (!out->rows)
+        return false;
+    if (to->counts)
+        gather_rows(to, b, filler, out->rows);
+    else
+        for (int64_t i = 0; i < b->count; i++)
+            out->rows[i] = b->rows[i];
+    return fill_rows(to, arena);
 }
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
@@ -175,7 +298,7 @@ static void fill_spare(const struct routing *r, int32_t *sorted, int64_t from, i
                        int32_t *experts, int64_t block_m)
 {
     for (int64_t i = from; i < to; i++)
-        sorted[i] = (int32_t)((i - from) % r->rows);
+        sorted[i] = r->rows ? (int32_t)((i - from) % r->rows) : 0;
     for (int64_t b = from / block_m; b < to / block_m; b++)
         experts[b] = (int32_t)(b % r->experts);
 }

@@ -11,6 +11,7 @@
 #include "harness/config/axes.h"
 #include "harness/core/arena.h"
 #include "kernels/abi/humming.h"
+#include "reference/routing.h"
 
 struct routing {
     enum hum_gemm_type type;
@@ -25,8 +26,46 @@ struct routing {
     const int64_t *counts;     /* grouped: experts, else NULL */
 };
 
+/* How tokens are drawn for a value of AX_ROUTING; without a routing they are uniform. */
+enum ref_routing_kind routing_kind(int64_t word);
+
 /* The routing of a case with m rows. False: memory is out. */
 bool routing_make(const int64_t v[AX_COUNT], int64_t m, struct arena *arena, struct routing *out);
+
+/* For each row of A and each expert (m x experts): an output row that has both, -1: none has. NULL:
+ * memory is out. */
+int32_t *routing_index(const struct routing *r, struct arena *arena);
+
+/* ---- other rows for the experts of a routing ------------------------------------------------- */
+
+/* Rows of A, each with its experts: what another launch of the same kind is made from. */
+struct mix {
+    int64_t count;
+    int64_t *rows;    /* count numbers that mean something to the caller */
+    int32_t *experts; /* count x top_k; below 0: none, as in reference/routing.h. Dense: all 0 */
+};
+
+/* The first m rows of A of a routing (all of them but in a dense product) with their experts, and
+ * places for `more` behind. Rows of grouped types stand in turn: the first of every expert, the
+ * second of every expert, and so on; then those that no expert has. False: memory is out. */
+bool mix_make(const struct routing *r, int64_t m, int64_t more, struct arena *arena,
+              struct mix *out);
+
+/* A mix as a launch. */
+struct mix_launch {
+    int64_t m;     /* rows of A */
+    int64_t *rows; /* m: numbers of the mix, or the filler */
+    struct routing routing;
+};
+
+/* Grouped types: rows expert by expert, in the order in which they stand; rows without expert
+ * come last, or nowhere with grouped_masked, where all experts have room for one row more than the
+ * longest and the room is left to `filler` rows (m is 0 if the mix is empty). `r` says which kind
+ * of routing. False: memory is out. */
+bool mix_to_launch(const struct routing *r, const struct mix *b, int64_t filler,
+                   struct arena *arena, struct mix_launch *out);
+
+/* ---- tiles and tensors ----------------------------------------------------------------------- */
 
 /* Where an output row is computed: row tile `index` of the `of_segment` row tiles of its
  * segment, behind `before` row tiles of the segments before it (semantics.md section 10). */

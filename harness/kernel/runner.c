@@ -5,6 +5,7 @@
 #include "harness/kernel/op_family.h"
 #include "reference/blas.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +23,6 @@ static const struct family families[] = { /* in the order of the axis' words */
     {"experts",        family_experts},
 };
 /* clang-format on */
-
-const struct family *family_of(int64_t value)
-{
-    return &families[value];
-}
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -81,6 +77,57 @@ static const char *word(enum axis_id id, const int64_t v[AX_COUNT])
     return v[id] >= 0 && axes[id].words ? axes[id].words[v[id]] : "auto";
 }
 
+static size_t put_text(const char *s, char *buf, size_t size, size_t used)
+{
+    for (; *s; s++, used++)
+        if (used < size)
+            buf[used] = *s;
+    return used;
+}
+
+/* A word of a POSIX shell: as it is where none of its characters means anything there, else in
+ * single quotes. Returns `used` and what it takes, also where that exceeds `size`. */
+static size_t put_word(const char *before, const char *s, char *buf, size_t size, size_t used)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789_./,:=+@%-";
+    char one[2] = "";
+
+    if (*s && !s[strspn(s, plain)])
+        return put_text(s, buf, size, put_text(before, buf, size, used));
+    used = put_text(before, buf, size, put_text("'", buf, size, used));
+    for (; *s; s++) {
+        one[0] = *s;
+        used = put_text(*s == '\'' ? "'\\''" : one, buf, size, used);
+    }
+    return put_text("'", buf, size, used);
+}
+
+/* The seed is the one that the plan was made with, not the case's own: random and pairwise entries
+ * choose their cases by it. A command that does not fit is left out, for a part of it would run
+ * something else. */
+static void repro(const struct plan *plan, const struct plan_case *c,
+                  const struct hum_provider *provider, char *buf, size_t size)
+{
+    const struct plan_options *o = &plan->options;
+    uint64_t seed = o->has_seed ? o->seed : c->suite->seed;
+    size_t used = put_text("humcheck kernels ", buf, size, 0);
+    char text[32];
+
+    used = put_word(c->suite->path[0] == '-' ? "./" : "", c->suite->path, buf, size, used);
+    used = put_text(" --provider ", buf, size, used);
+    used = put_word("", o->provider ? o->provider : provider->name, buf, size, used);
+    used = put_text(" --filter '", buf, size, used);
+    used = put_text(c->id, buf, size, used);
+    (void)snprintf(text, sizeof text, "' --seed 0x%" PRIx64, seed);
+    used = put_text(text, buf, size, used);
+    if (used < size)
+        buf[used] = '\0';
+    else
+        (void)snprintf(buf, size,
+                       "(the names of the suite and the provider are too long for a line)");
+}
+
 void runner_record(const struct plan *plan, size_t case_index, const struct hum_provider *provider,
                    struct record *out)
 {
@@ -95,10 +142,9 @@ void runner_record(const struct plan *plan, size_t case_index, const struct hum_
     (void)snprintf(out->provider, sizeof out->provider, "%s %s", provider->name, provider->version);
     (void)snprintf(out->family, sizeof out->family, "%s", word(AX_FAMILY, c->v));
     (void)snprintf(out->check, sizeof out->check, "%s", word(AX_CHECK, c->v));
-    (void)snprintf(out->fill, sizeof out->fill, "%s", word(AX_FILL, c->v));
-    (void)snprintf(out->repro, sizeof out->repro,
-                   "humcheck kernels %s --provider %s --filter '%s' --seed 0x%llx", c->suite->path,
-                   provider->name, c->id, (unsigned long long)out->seed);
+    if (axes[AX_FILL].families & AXIS_FAMILY_BIT(c->v[AX_FAMILY]))
+        (void)snprintf(out->fill, sizeof out->fill, "%s", word(AX_FILL, c->v));
+    repro(plan, c, provider, out->repro, sizeof out->repro);
     (void)snprintf(out->unit, sizeof out->unit, "%s", check_of(c->v[AX_CHECK])->unit);
 }
 
@@ -121,5 +167,5 @@ void runner_take(struct record *r, const struct finding *f)
 void runner_problem(struct runner *r, const struct plan *plan, size_t problem, size_t begin,
                     size_t end, const struct runner_hooks *hooks)
 {
-    family_of(plan->cases[begin].v[AX_FAMILY])->run_problem(r, plan, problem, begin, end, hooks);
+    families[plan->cases[begin].v[AX_FAMILY]].run_problem(r, plan, problem, begin, end, hooks);
 }

@@ -20,7 +20,14 @@ struct runner_hooks {
     void (*stage)(void *context, size_t case_index, enum stage stage);
     void (*record)(void *context, const struct record *r);
     void *context;
+    const volatile int
+        *interrupted; /* set by a signal: the cases after this one are left; NULL: no */
 };
+
+static inline bool runner_goes_on(const struct runner_hooks *h)
+{
+    return !h->interrupted || !*h->interrupted;
+}
 
 /* NULL: `errs` says why (provider cannot be opened, BLAS self-test failed). */
 struct runner *runner_open(const struct hum_provider *provider, int threads, size_t memory_limit,
@@ -28,7 +35,7 @@ struct runner *runner_open(const struct hum_provider *provider, int threads, siz
 void runner_close(struct runner *r);
 
 /* Cases [begin, end) of plan->problems[problem] (indices into plan->cases), a record each
- * through hooks->record. */
+ * through hooks->record, unless interrupted. */
 void runner_problem(struct runner *r, const struct plan *plan, size_t problem, size_t begin,
                     size_t end, const struct runner_hooks *hooks);
 

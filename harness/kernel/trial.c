@@ -231,11 +231,15 @@ static bool make_routing(struct trial *t, const struct trial_options *o)
     const struct hum_tuning_config *tuning = o->tuning ? o->tuning : &t->tuning;
     struct device *d = &t->shared->device;
 
-    if (routing_tensors_make(&t->shared->q->routing, tuning->block_m, layer_layout_dtype(t->v),
-                             d->arena, &t->routing))
-        return true;
-    (void)snprintf(d->reason, sizeof d->reason, "no memory for the routing tensors");
-    return false;
+    t->routed = o->routing ? o->routing : &t->shared->q->routing;
+    if (!routing_tensors_make(t->routed, tuning->block_m, layer_layout_dtype(t->v), d->arena,
+                              &t->routing)) {
+        (void)snprintf(d->reason, sizeof d->reason, "no memory for the routing tensors");
+        return false;
+    }
+    if (o->spoil)
+        o->spoil(&t->routing, o->context);
+    return true;
 }
 
 static void call_routing(const struct trial *t, struct hum_gemm_args *args)
@@ -255,7 +259,8 @@ static void call_routing(const struct trial *t, struct hum_gemm_args *args)
 static void make_call(const struct trial *t, const struct trial_options *o, struct trial_call *call)
 {
     const struct trial_problem *p = t->shared;
-    int64_t n = p->q->ref.n, rows = problem_rows(p->q, o->m);
+    bool dense = t->routed->type == HUM_GEMM_DENSE;
+    int64_t n = p->q->ref.n, rows = dense ? o->m : t->routed->rows;
 
     memset(call, 0, sizeof *call);
     call->layer = p->tensors.layer;
@@ -302,6 +307,19 @@ bool trial_launch(struct trial *t, const struct trial_options *o, struct trial_o
     return slab_look(t, &s, out);
 }
 
+bool trial_mix(const struct trial *t, const struct mix *b, struct arena *arena,
+               struct mix_launch *l, struct trial_options *o, struct finding *f)
+{
+    if (!mix_to_launch(&t->shared->q->routing, b, ROW_NAN, arena, l)) {
+        finding_give(f, VERDICT_INFRA, "the check needs more memory than the limit of a worker");
+        return false;
+    }
+    *o = trial_plain(l->m);
+    o->rows = l->rows;
+    o->routing = &l->routing;
+    return true;
+}
+
 bool trial_run(struct trial *t, const struct trial_options *o, struct trial_out *out,
                struct finding *f)
 {
@@ -319,32 +337,18 @@ bool trial_run(struct trial *t, const struct trial_options *o, struct trial_out 
     return false;
 }
 
-static const char *not_a_sentence(const char reason[HUM_REASON_BYTES])
-{
-    if (!memchr(reason, '\0', HUM_REASON_BYTES))
-        return "the reason does not end";
-    return reason[0] == '\0'      ? "no reason was given"
-           : strchr(reason, '\n') ? "the reason has more than one line"
-                                  : NULL;
-}
-
 bool trial_refuses(struct trial *t, const struct trial_options *o, bool unsupported,
                    const char *what, struct finding *f)
 {
     struct trial_out out;
-    const char *why = NULL;
+    const char *why;
 
     if (!trial_launch(t, o, &out))
         return infra(t, f);
     f->compared++;
-    if (out.code == HUM_OK)
-        why = "forward accepted it";
-    else if (out.damage[0])
-        why = out.damage;
-    else if (out.code != HUM_INVALID && !(unsupported && out.code == HUM_UNSUPPORTED))
-        why = "the code is not HUM_INVALID";
-    else
-        why = not_a_sentence(out.reason);
+    why = out.code == HUM_OK ? "forward accepted it"
+          : out.damage[0]    ? out.damage
+                             : refusal_fault(out.code, out.reason, unsupported);
     if (!why)
         return true;
     f->wrong++;

@@ -44,7 +44,8 @@ struct trial {
     struct hum_tuning_config tuning;
     const struct runner_hooks *hooks;
     size_t index;                   /* of the case, for the hooks */
-    struct routing_tensors routing; /* of the last launch, until the next; host memory */
+    const struct routing *routed;   /* of the last launch: what was routed, */
+    struct routing_tensors routing; /* and how a kernel was told, until the next; host memory */
     size_t mark;
     int held;
 };
@@ -122,7 +123,8 @@ struct trial_call {
 struct hum_tensor *trial_tensor(struct trial_call *call, enum trial_part part);
 
 struct trial_options {
-    int64_t m;           /* rows; may be 0 */
+    int64_t m;                     /* rows; may be 0 */
+    const struct routing *routing; /* with experts, of m rows of A; NULL: the problem's */
     const int64_t *rows; /* m entries: rows of the problem or ROW_NAN, ...; NULL: 0, 1, ... */
     uint8_t poison;      /* every byte of outputs and gaps */
     size_t gap;          /* bytes between tensors, a multiple of 64; 0: only what alignment needs */
@@ -132,6 +134,8 @@ struct trial_options {
     enum trial_locks locks;
     const struct hum_tuning_config *tuning; /* NULL: the trial's */
     const struct hum_weights *weights;      /* kernel form in device memory; NULL: the problem's */
+    /* values of routing tensors, before the launch gets them; NULL: none */
+    void (*spoil)(struct routing_tensors *tensors, const void *context);
     void (*change)(struct trial_call *call, const void *context); /* NULL: none */
     const void *context;
 };
@@ -143,14 +147,19 @@ struct trial_options trial_plain(int64_t m);
 struct trial_out {
     enum hum_code code;
     char reason[HUM_REASON_BYTES];
-    const uint16_t *
-        codes; /* problem_rows(m) x n, until the next launch; poison where the launch was refused */
+    /* Rows of the output x n, until the next launch; poison where the launch was refused. */
+    const uint16_t *codes;
     char damage[160]; /* "", or what changed that must not, as a sentence */
     double kernel_us;
 };
 
 /* False: the harness could not run it, the reason is in shared->device.reason. */
 bool trial_launch(struct trial *t, const struct trial_options *o, struct trial_out *out);
+
+/* The plain launch of a mix; rows left over are ROW_NAN. `l` holds what `o` points at, in
+ * `arena`. False: `f` says that memory is out. */
+bool trial_mix(const struct trial *t, const struct mix *b, struct arena *arena,
+               struct mix_launch *l, struct trial_options *o, struct finding *f);
 
 /* Launches and requires HUM_OK without damage; false: `f` says what happened. */
 bool trial_run(struct trial *t, const struct trial_options *o, struct trial_out *out,

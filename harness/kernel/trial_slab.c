@@ -106,7 +106,7 @@ static void special_inputs(const struct dtype *a, int64_t row, uint8_t *to, size
     if (row == ROW_ZERO)
         repeat_code(a, 0, to, bytes);
     if (row == ROW_MINUS_ZERO)
-        repeat_code(a, a->is_float ? (uint16_t)(1u << (a->bits - 1)) : 0, to, bytes);
+        repeat_code(a, (uint16_t)(a->is_float ? 1u << (a->bits - 1) : 0u), to, bytes);
     if (row == ROW_NAN && a->top != DTYPE_TOP_FINITE)
         repeat_code(a, (uint16_t)dtype_encode(a, (double)NAN, DTYPE_SATURATE), to, bytes);
 }
@@ -221,15 +221,15 @@ static size_t first_change(const struct slab *s, size_t begin, size_t end)
 }
 
 /* Rows of the output that no expert has stay as they were. */
-static void look_for_stray_rows(const struct problem *q, const struct slab *s,
-                                struct trial_out *out)
+static void look_for_stray_rows(const struct trial *t, const struct slab *s, struct trial_out *out)
 {
-    size_t bytes = (size_t)q->ref.n * 2;
+    const struct routing *r = t->routed;
+    size_t bytes = (size_t)t->shared->q->ref.n * 2;
 
-    for (int64_t row = 0; q->routing.type != HUM_GEMM_DENSE && row < q->routing.rows; row++) {
+    for (int64_t row = 0; r->type != HUM_GEMM_DENSE && row < r->rows; row++) {
         size_t at = s->at[PART_OUTPUTS] + (size_t)row * bytes;
 
-        if (problem_writes(q, row) || first_change(s, at, at + bytes) == at + bytes)
+        if (r->row_expert[row] >= 0 || first_change(s, at, at + bytes) == at + bytes)
             continue;
         (void)snprintf(out->damage, sizeof out->damage,
                        "the kernel wrote row %" PRId64 " of its output, which no expert has", row);
@@ -237,7 +237,7 @@ static void look_for_stray_rows(const struct problem *q, const struct slab *s,
     }
 }
 
-static void look_for_damage(const struct problem *q, const struct slab *s, struct trial_out *out)
+static void look_for_damage(const struct trial *t, const struct slab *s, struct trial_out *out)
 {
     size_t begin = s->at[PART_OUTPUTS];
     size_t end = begin + (out->code == HUM_OK ? s->size[PART_OUTPUTS] : 0);
@@ -249,7 +249,7 @@ static void look_for_damage(const struct problem *q, const struct slab *s, struc
     if (at != s->bytes)
         describe_byte(s, at, out->damage, sizeof out->damage);
     else if (out->code == HUM_OK)
-        look_for_stray_rows(q, s, out);
+        look_for_stray_rows(t, s, out);
 }
 
 bool slab_make(struct trial *t, const struct trial_options *o, struct trial_call *call,
@@ -265,6 +265,6 @@ bool slab_look(struct trial *t, struct slab *s, struct trial_out *out)
     if (!s->got)
         return false;
     out->codes = (const uint16_t *)(const void *)(s->got + s->at[PART_OUTPUTS]);
-    look_for_damage(t->shared->q, s, out);
+    look_for_damage(t, s, out);
     return true;
 }

@@ -109,7 +109,7 @@ static bool shows(const struct check_in *in, int64_t row, int64_t j, int64_t l, 
 static int64_t any_row(const struct check_in *in, int i)
 {
     int64_t rows = problem_rows(in->q, in->launch->m);
-    uint64_t r = rng_word(in->q->fill.seed, RNG_SAMPLE, (uint64_t)(4 * PROBES + 1 + i));
+    uint64_t r = rng_word(in->q->fill.seed, RNG_SAMPLE, 4 * (uint64_t)PROBES + 1 + (uint64_t)i);
     int64_t row = (int64_t)rng_below(r, (uint32_t)rows);
 
     for (int64_t tried = 0; tried < rows && !problem_writes(in->q, row); tried++)
@@ -153,14 +153,19 @@ static bool has_slices(const struct check_in *in)
 }
 
 /* Partial results of slices are rounded to c: exact if every partial sum fits its significand.
- * Slices are contiguous in k, so the prefix range is enough when they are added in order. */
+ * Slices are contiguous in k, so the prefix range is enough when they are added in order. A single
+ * term is rounded once, but for the step h x s + bias: only slice 0 has it, with one rounding. */
 static const char *slices_round(const struct check_in *in, char *buf, size_t size)
 {
     const struct problem *q = in->q;
     double limit = ldexp(1.0, q->ref.c->man_bits + 1);
 
-    if (!has_slices(in) || one_term(q))
+    if (!has_slices(in))
         return NULL;
+    if (one_term(q))
+        return q->ref.has_bias && q->epilogue.has_channel && !q->ref.f16_accum
+                   ? "slices round a product before a bias is added to it"
+                   : NULL;
     if (q->fill.kind != REF_FILL_E2)
         return "slices round partial sums to 16 bits: only fill E2 is exact then";
     if (q->chunks.sum <= limit || q->chunks.range <= limit)
@@ -240,10 +245,6 @@ static const char *special_refuses(const struct check_in *in, const struct findi
     const struct problem *q = in->q;
     struct outlook o = look(in, q->want, q->cols_count);
 
-    if (q->inexact)
-        return q->inexact;
-    if (has_slices(in))
-        return "slices round partial sums to 16 bits: fill X is not exact then";
     if (o.not_finite == o.count)
         return "special values reach all outputs";
     if (o.not_finite == 0 && q->ref.a->top != DTYPE_TOP_FINITE && in->launch->m > 1)
@@ -263,11 +264,6 @@ static const char *expected_refuses(const struct check_in *in, const struct find
     why = vacuous_refuses(f, buf, size);
     if (why || q->fill.kind == REF_FILL_R)
         return why;
-    if (q->inexact)
-        return q->inexact;
-    why = slices_round(in, buf, size);
-    if (why)
-        return why;
     o = look(in, q->want, q->cols_count);
     if (o.count >= 16 &&
         !((double)o.alike <= (one_term(q) ? most_alike_read : most_alike) * (double)o.count))
@@ -277,11 +273,34 @@ static const char *expected_refuses(const struct check_in *in, const struct find
     return kind_refuses(in, &o, buf, size);
 }
 
+const char *trust_ambiguous(const struct check_in *in, enum check_basis basis, char *buf,
+                            size_t size)
+{
+    switch (basis) {
+    case BASIS_EXPECTED:
+        if (in->q->fill.kind == REF_FILL_R)
+            return NULL;
+        return in->q->inexact ? in->q->inexact : slices_round(in, buf, size);
+    case BASIS_SPECIAL:
+        if (!in->q->inexact && has_slices(in))
+            return "slices round partial sums to 16 bits: fill X is not exact then";
+        return in->q->inexact;
+    case BASIS_ITSELF:
+    case BASIS_REFUSALS:
+        return NULL;
+    }
+    return NULL;
+}
+
 const char *trust_refuses(const struct check_in *in, enum check_basis basis,
                           const struct finding *f, char *buf, size_t size)
 {
+    const char *why = trust_ambiguous(in, basis, buf, size);
+
     if (f->compared == 0)
         return "nothing was compared";
+    if (why)
+        return why;
     switch (basis) {
     case BASIS_EXPECTED:
         return expected_refuses(in, f, buf, size);

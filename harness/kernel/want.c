@@ -30,6 +30,12 @@ static bool fold_a(struct problem *q, struct arena *arena)
     return q->a_eff != NULL;
 }
 
+/* The integer scale of weight (col, l). */
+static int32_t int_scale_at(const struct problem *q, int64_t col, int64_t l)
+{
+    return q->s_int[col * ref_groups(&q->ref) + l / q->ref.group];
+}
+
 double problem_c_scale(const struct problem *q, int64_t col, int64_t l)
 {
     const struct ref_gemm *p = &q->ref;
@@ -38,7 +44,7 @@ double problem_c_scale(const struct problem *q, int64_t col, int64_t l)
     if (!ref_scales_on_c(p))
         return 1.0;
     if (p->int_scale)
-        return q->s_int[col * ref_groups(p) + l / p->group];
+        return int_scale_at(q, col, l);
     alone.input_group = 0; /* without the input scale: that one is folded into a */
     alone.f16_accum = false;
     return ref_flush_factor(&alone, 0, col, l);
@@ -261,7 +267,7 @@ static double single(const struct problem *q, int64_t row, int64_t j, int64_t li
     if (p->f16_accum)
         c0 = round_to(dtype_find("f16"), (double)(float)c0);
     if (p->int_scale)
-        return c0 * q->s_int[col * ref_groups(p) + live / p->group];
+        return c0 * int_scale_at(q, col, live);
     if (!ref_scales_on_c(p) && !p->input_group)
         return c0;
     f = ref_flush_factor(p, row, col, live);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECORD_TEXT = 400, RECORD_ID = 640 };
+enum { RECORD_TEXT = 400, RECORD_ID = 640, RECORD_REPRO = 1024 + RECORD_ID };
 
 /* Plain data without pointers, so that it crosses a pipe as it is. */
 struct record {
@@ -21,12 +21,12 @@ struct record {
     char provider[64];  /* name and version */
     char family[24], check[24], fill[16];
     enum verdict verdict;
-    char reason[RECORD_TEXT];            /* why not a pass; "" for a pass */
-    char repro[RECORD_TEXT + RECORD_ID]; /* the command that reruns it alone; always filled */
-    char kernel[128];                    /* what was really launched: tile, slices */
-    uint64_t outputs, compared, wrong;   /* elements: of the result, looked at, over the limit */
-    int64_t at_row, at_col;              /* the worst or first wrong element; -1: none */
-    double got, want;                    /* its values */
+    char reason[RECORD_TEXT];          /* why not a pass; "" for a pass */
+    char repro[RECORD_REPRO];          /* the command that reruns it alone; always filled */
+    char kernel[128];                  /* what was really launched: tile, slices */
+    uint64_t outputs, compared, wrong; /* elements: of the result, looked at, over the limit */
+    int64_t at_row, at_col;            /* the worst or first wrong element; -1: none */
+    double got, want;                  /* its values */
     uint32_t got_code, want_code;
     double error, limit; /* of the worst element, in `unit` */
     char unit[16];

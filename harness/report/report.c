@@ -1,10 +1,12 @@
 #include "harness/report/report.h"
 
 #include "harness/core/build_info.h"
+#include "harness/report/sink_file.h"
 #include "harness/report/sink_text.h"
 #include "harness/report/sinks.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const struct sink *const sinks[] = {&sink_jsonl, &sink_junit};
@@ -102,13 +104,38 @@ static enum err_code open_text(struct report *rep, const struct report_options *
     return rep->text ? ERR_NONE : errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the report");
 }
 
+/* One name may be written in several ways: the open .part tells. */
+static bool is_part_of(const struct slot *s, const struct stat *part, struct arena *arena)
+{
+    const char *name = arena_printf(arena, "%s.part", s->target);
+    struct stat st;
+
+    return sink_file_has_part(s->target) && name && stat(name, &st) == 0 &&
+           st.st_dev == part->st_dev && st.st_ino == part->st_ino;
+}
+
+static enum err_code check_apart(struct report *rep, const struct slot *last, struct errs *errs)
+{
+    const char *name = arena_printf(&rep->arena, "%s.part", last->target);
+    struct stat part;
+
+    if (!sink_file_has_part(last->target) || !name || stat(name, &part) != 0)
+        return ERR_NONE;
+    for (const struct slot *s = rep->slots; s < last; s++)
+        if (is_part_of(s, &part, &rep->arena))
+            return errs_add(errs, ERR_USAGE, NOWHERE, "two --out write to '%s'", last->target);
+    return ERR_NONE;
+}
+
 static enum err_code open_slots(struct report *rep, const struct report_options *o,
                                 const struct run_info *run, struct errs *errs)
 {
-    for (; rep->opened < rep->count; rep->opened++) {
+    while (rep->opened < rep->count) {
         struct slot *s = &rep->slots[rep->opened];
 
         TRY(s->sink->open(s->target, o, run, &s->self, errs));
+        rep->opened++;
+        TRY(check_apart(rep, s, errs));
     }
     return ERR_NONE;
 }
@@ -123,7 +150,7 @@ static void abandon(struct report *rep, struct errs *errs)
         const char *part = arena_printf(&rep->arena, "%s.part", s->target);
 
         (void)s->sink->close(s->self, VERDICT_INFRA, false, errs);
-        if (part && strcmp(s->target, "-") != 0)
+        if (part && sink_file_has_part(s->target))
             (void)unlink(part);
     }
     arena_free(&arena);
@@ -192,7 +219,7 @@ enum err_code report_close(struct report *rep, bool complete, enum verdict *run,
 
         rc = s->sink->close(s->self, *run, whole, s->failed ? &told : errs);
         first = first ? first : rc;
-        if ((!whole || rc) && strcmp(s->target, "-") != 0)
+        if ((!whole || rc) && sink_file_has_part(s->target))
             text_note(rep->text, "the results so far are in %s.part", s->target);
     }
     rc = text_close(rep->text, *run, complete, errs);

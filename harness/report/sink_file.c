@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* `s` followed by `suffix`; the caller frees it. */
 static char *joined(const char *s, const char *suffix)
@@ -22,32 +23,51 @@ static void release(struct sink_file *f)
     *f = (struct sink_file){0};
 }
 
+bool sink_file_has_part(const char *target)
+{
+    struct stat st;
+
+    return strcmp(target, "-") != 0 &&
+           (stat(target, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+}
+
+static bool is_folder(const char *target)
+{
+    struct stat st;
+
+    return stat(target, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 enum err_code sink_file_open(struct sink_file *f, const char *target, struct errs *errs)
 {
-    bool is_stdout = !strcmp(target, "-");
+    bool has_part = sink_file_has_part(target);
     enum err_code rc;
 
-    *f = (struct sink_file){.stream = is_stdout ? stdout : NULL};
+    if (is_folder(target))
+        return errs_add(errs, ERR_IO, NOWHERE, "cannot write '%s': it is a folder", target);
+    *f = (struct sink_file){.stream = NULL};
     f->target = joined(target, "");
-    f->part = is_stdout ? NULL : joined(target, ".part");
-    if (f->target && f->part)
-        f->stream = fopen(f->part, "w");
+    f->part = has_part ? joined(target, ".part") : NULL;
+    if (f->target && (f->part || !has_part))
+        f->stream = !strcmp(target, "-") ? stdout : fopen(has_part ? f->part : target, "w");
     if (f->stream)
         return ERR_NONE;
-    if (!f->target || !f->part)
+    if (!f->target || (has_part && !f->part))
         rc = errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the output '%s'", target);
     else
-        rc = errs_add(errs, ERR_IO, NOWHERE, "cannot write '%s': %s", f->part, strerror(errno));
+        rc = errs_add(errs, ERR_IO, NOWHERE, "cannot write '%s': %s", has_part ? f->part : target,
+                      strerror(errno));
     release(f);
     return rc;
 }
 
 enum err_code sink_file_failed(const struct sink_file *f, struct errs *errs)
 {
-    if (!f->part)
+    if (f->stream == stdout)
         return errs_add(errs, ERR_IO, NOWHERE, "cannot write to standard output: %s",
                         strerror(errno));
-    return errs_add(errs, ERR_IO, NOWHERE, "cannot write '%s': %s", f->part, strerror(errno));
+    return errs_add(errs, ERR_IO, NOWHERE, "cannot write '%s': %s", f->part ? f->part : f->target,
+                    strerror(errno));
 }
 
 enum err_code sink_file_close(struct sink_file *f, bool complete, struct errs *errs)
@@ -56,7 +76,7 @@ enum err_code sink_file_close(struct sink_file *f, bool complete, struct errs *e
     bool bad = ferror(f->stream) != 0;
 
     errno = bad ? EIO : 0; /* an earlier failure's own number is gone */
-    if (!f->part)
+    if (f->stream == stdout)
         bad = fflush(f->stream) || bad;
     else
         bad = fclose(f->stream) || bad;

@@ -13,7 +13,7 @@ struct jsonl {
     bool no_timing;
 };
 
-enum { TEXT_MAX = ESCAPE_GROWTH * (RECORD_TEXT + RECORD_ID) + 1 };
+enum { TEXT_MAX = ESCAPE_GROWTH * RECORD_REPRO + 1 };
 
 /* JSON has neither NaN nor infinity. Reals are raw texts because cJSON_CreateNumber prints 15
  * digits where they are within one epsilon, and then about one double in eight reads back

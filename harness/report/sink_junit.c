@@ -15,7 +15,7 @@
  * action-junit-report, publish-unit-test-result and dorny all accept: one result element a case,
  * stable names with the numbers in the message, seconds with a dot. */
 
-enum { TEXT_MAX = ESCAPE_GROWTH * (RECORD_TEXT + RECORD_ID) + 1 };
+enum { TEXT_MAX = ESCAPE_GROWTH * RECORD_REPRO + 1 };
 
 struct tally {
     unsigned long counts[VERDICT_COUNT];

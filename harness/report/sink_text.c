@@ -13,7 +13,7 @@ enum {
     LINE = 80,    /* a progress line, with its end: the narrowest usual terminal */
     BAR = 16,     /* characters */
     REASONS = 64, /* different reasons of skips that are told apart */
-    TEXT_MAX = ESCAPE_GROWTH * (RECORD_TEXT + RECORD_ID) + 1
+    TEXT_MAX = ESCAPE_GROWTH * RECORD_REPRO + 1
 };
 
 static const double terminal_seconds = 0.1, log_seconds = 5.0;

@@ -57,7 +57,7 @@ static inline struct record run_case_text(const struct hum_provider *provider, c
     struct plan_problem problem = {.first = 0, .count = 1};
     struct plan plan = {.cases = &c, .count = 1, .problems = &problem, .problem_count = 1};
     struct record r = {.verdict = VERDICT_COUNT};
-    struct runner_hooks hooks = {no_stage, take_record, &r};
+    struct runner_hooks hooks = {no_stage, take_record, &r, NULL};
     struct errs errs = {0};
     struct runner *runner = runner_open(provider, 1, (size_t)1 << 30, &errs);
 

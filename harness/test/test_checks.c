@@ -310,11 +310,11 @@ START_TEST(alike_outputs)
     count = w.q.ref.m * w.q.ref.n;
     ck_assert_str_eq(refusal(&w, BASIS_ITSELF, 10, 0, buf), "trusted");
     for (int64_t i = 0; i < count; i++)
-        w.got[i] = w.q.want[i] = i % 5 < 3 ? 0x3c00 : (uint16_t)(0x3c00 + i % 512);
+        w.got[i] = w.q.want[i] = (uint16_t)(i % 5 < 3 ? 0x3c00 : 0x3c00 + i % 512);
     ck_assert_ptr_nonnull(strstr(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "alike"));
     ck_assert_ptr_nonnull(strstr(refusal(&w, BASIS_ITSELF, 10, 0, buf), "alike"));
     for (int64_t i = 0; i < count; i++)
-        w.q.want[i] = i % 5 < 2 ? (uint16_t)(0x7c01 + i % 512) : (uint16_t)(0x3c00 + i % 512);
+        w.q.want[i] = (uint16_t)((i % 5 < 2 ? 0x7c01 : 0x3c00) + i % 512);
     ck_assert_ptr_nonnull(strstr(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "not finite"));
     world_close(&w);
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* ---- providers that are wrong ---------------------------------------------------------------- */
+/* ---- providers that are wrong ---- */
 
 /* Right, then one fault. `fault` sees only calls that were accepted. */
 #define WRONG(name, fault)                                                    \
@@ -27,7 +27,8 @@ WRONG(depends_on_m, flip_small_batches)
 static void flip_by_place(const struct hum_gemm_args *args)
 {
     for (int64_t i = 0; i < rows_of(args); i++)
-        outputs_of(args)[i * columns_of(args) + 3] ^= i % 16 == 5;
+        if (i % 16 == 5)
+            outputs_of(args)[i * columns_of(args) + 3] ^= 1;
 }
 WRONG(depends_on_place, flip_by_place)
 
@@ -41,13 +42,15 @@ WRONG(depends_on_nan, flip_beside_nan)
 
 static void flip_with_padding(const struct hum_gemm_args *args)
 {
-    outputs_of(args)[1] ^= rows_of(args) > 33;
+    if (rows_of(args) > 33)
+        outputs_of(args)[1] ^= 1;
 }
 WRONG(depends_on_padding, flip_with_padding)
 
 static void flip_by_tile(const struct hum_gemm_args *args)
 {
-    outputs_of(args)[1] ^= args->tuning->block_m == 128;
+    if (args->tuning->block_m == 128)
+        outputs_of(args)[1] ^= 1;
 }
 WRONG(depends_on_tile, flip_by_tile)
 
@@ -55,7 +58,8 @@ static void flip_sometimes(const struct hum_gemm_args *args)
 {
     static int launches;
 
-    outputs_of(args)[7] ^= launches++ % 4 == 3;
+    if (launches++ % 4 == 3)
+        outputs_of(args)[7] ^= 1;
 }
 WRONG(not_deterministic, flip_sometimes)
 
@@ -274,7 +278,7 @@ static enum hum_code other_class(void *handle, const struct hum_layer_config *la
     return rc;
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 #define STREAM_K " block_shape=16x64x64 warp_shape=16x32x64 use_stream_k=true num_sms=5"
 
@@ -347,7 +351,7 @@ START_TEST(wrong_providers_are_seen)
 }
 END_TEST
 
-/* ---- other functions of a provider ------------------------------------------------------------ */
+/* ---- other functions of a provider ---- */
 
 /* Tiles that give other bits are named, not judged, without batch invariance. */
 START_TEST(tiles_are_reported)

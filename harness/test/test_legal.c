@@ -298,7 +298,10 @@ static const struct {
     {"expert_layout_dtype=int64", "layout-dtype"},
     {"gemm_type=indexed num_experts=4 expert_layout_dtype=int64", "layout-dtype"},
     {"gemm_type=indexed num_experts=4 use_tma=true", "indexed-tma"},
-    {"gemm_type=indexed num_experts=4 check=ulp", "check-experts"},
+    {"gemm_type=indexed num_experts=4 check=ulp", "check-ulp"},
+    {"gemm_type=indexed num_experts=4 check=invariant", "legal"},
+    {"gemm_type=grouped_contiguous num_experts=4 check=special", "legal"},
+    {"gemm_type=grouped_masked num_experts=4 check=contract", "legal"},
     {"gemm_type=indexed num_experts=4 top_k=2 routing=duplicate", "legal"},
     {"gemm_type=grouped_contiguous num_experts=1 expert_layout_dtype=int64 use_tma=true", "legal"},
     {"gemm_type=grouped_masked num_experts=4 max_tokens=8 routing=spare", "legal"},
@@ -316,6 +319,8 @@ static const struct {
     {"check=exhaustive fill=E1 scales=all", "check-fill"},
     {"check=exhaustive", "check-scales"},
     {"check=exhaustive scales=all", "legal"},
+    {"check=exact fill=C weight_scale_type=channel", "fill-conversion"},
+    {"check=exact fill=W use_f16_accum=true", "fill-wide"},
     {"data=outliers", "data-fill"},
 };
 /* clang-format on */

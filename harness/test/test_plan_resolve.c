@@ -60,6 +60,8 @@ static const struct {
     {"check=exact use_f16_accum=true", "fill", "E2"},
     {"check=exact use_stream_k=true", "fill", "E2"},
     {"check=exact a_dtype=bf16 m=15", "fill", "E2"},
+    {"check=exact a_dtype=f16 b_dtype=uint8 m=15", "fill", "E2"},
+    {"check=exact a_dtype=f16 b_dtype=uint8 m=16", "fill", "E1"},
     {"check=exact a_dtype=bf16 m=16", "fill", "E1"},
     {"check=exact a_dtype=f16 m=15", "fill", "E1"},
     {"check=exact a_dtype=bf16 m=64 gemm_type=indexed num_experts=2", "fill", "E2"},

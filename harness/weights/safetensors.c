@@ -290,7 +290,7 @@ uint32_t tensor_code(const struct tensor *t, int64_t i)
     size_t at = (size_t)i;
 
     if (t->format->bits == 4)
-        return t->data[at / 2] >> at % 2 * 4 & 15u;
+        return (uint32_t)t->data[at / 2] >> at % 2 * 4 & 15u;
     return (uint32_t)little_endian(t->data + at * (size_t)(t->format->bits / 8),
                                    t->format->bits / 8);
 }

@@ -75,24 +75,6 @@ static enum err_code only_group(struct work *w, const struct json **weights)
     return ERR_NONE;
 }
 
-static enum err_code set_blocks(struct work *w, const struct json *weights)
-{
-    const struct json *size = json_get(weights, "block_structure");
-    int64_t n, k;
-
-    if (!size || size->kind != JSON_LIST || size->count != 2 || !json_integer(size->first, &n) ||
-        !json_integer(size->first->next, &k) || n < 1 || k < 1 || n > INT32_MAX || k > INT32_MAX)
-        return CONFIG_BAD(w, "%s: block_structure is no list of two sizes above 0",
-                          w->schema->name);
-    w->out->group = k;
-    w->stored_group_n = n;
-    w->blocks_repeated = w->r->form == SCHEMA_UPSTREAM || n == 1;
-    w->out->group_n = w->blocks_repeated ? 1 : n;
-    w->out->scale = w->blocks_repeated ? REF_SCALE_GROUP : REF_SCALE_BLOCK;
-    w->out->bs = w->blocks_repeated ? NULL : dtype_find("f32");
-    return ERR_NONE;
-}
-
 /* "strategy" to scale type and group. */
 static enum err_code set_strategy(struct work *w, const struct json *weights)
 {
@@ -109,7 +91,7 @@ static enum err_code set_strategy(struct work *w, const struct json *weights)
     if (config_says(weights, "strategy", "group"))
         return config_group(w, weights, "group_size");
     if (config_says(weights, "strategy", "block"))
-        return set_blocks(w, weights);
+        return config_blocks(w, weights, "block_structure");
     return CONFIG_BAD(w, "%s: the strategy is not known (tensor, channel, group, block)",
                       w->schema->name);
 }

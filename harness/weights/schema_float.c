@@ -26,25 +26,13 @@ bool fp8_detect(const struct json *c)
 enum err_code fp8_settings(struct work *w)
 {
     const struct json *size = json_get(w->r->config, "weight_block_size");
-    int64_t n, k;
 
     w->out->b = dtype_find("float8e4m3");
     w->out->bs = dtype_find("f32");
     w->out->scale = REF_SCALE_TENSOR;
     if (!size || size->kind == JSON_NULL)
         return ERR_NONE;
-    if (size->kind != JSON_LIST || size->count != 2 || !json_integer(size->first, &n) ||
-        !json_integer(size->first->next, &k) || n < 1 || k < 1 || n > INT32_MAX || k > INT32_MAX)
-        return CONFIG_BAD(w, "%s: weight_block_size is no list of two sizes above 0",
-                          w->schema->name);
-    w->out->group = k;
-    w->stored_group_n = n;
-    w->blocks_repeated = w->r->form == SCHEMA_UPSTREAM || n == 1;
-    w->out->group_n = w->blocks_repeated ? 1 : n;
-    w->out->scale = w->blocks_repeated ? REF_SCALE_GROUP : REF_SCALE_BLOCK;
-    if (w->blocks_repeated)
-        w->out->bs = NULL; /* the parameters' format: part_scale_format */
-    return ERR_NONE;
+    return config_blocks(w, w->r->config, "weight_block_size");
 }
 
 static enum err_code fp8_blocks(struct work *w, struct part *p)

@@ -66,6 +66,23 @@ enum err_code config_group(struct work *w, const struct json *config, const char
     return ERR_NONE;
 }
 
+enum err_code config_blocks(struct work *w, const struct json *config, const char *key)
+{
+    const struct json *size = json_get(config, key);
+    int64_t n, k;
+
+    if (!size || size->kind != JSON_LIST || size->count != 2 || !json_integer(size->first, &n) ||
+        !json_integer(size->first->next, &k) || n < 1 || k < 1 || n > INT32_MAX || k > INT32_MAX)
+        return CONFIG_BAD(w, "%s: %s is no list of two sizes above 0", w->schema->name, key);
+    w->out->group = k;
+    w->stored_group_n = n;
+    w->blocks_repeated = w->r->form == SCHEMA_UPSTREAM || n == 1;
+    w->out->group_n = w->blocks_repeated ? 1 : n;
+    w->out->scale = w->blocks_repeated ? REF_SCALE_GROUP : REF_SCALE_BLOCK;
+    w->out->bs = w->blocks_repeated ? NULL : dtype_find("f32");
+    return ERR_NONE;
+}
+
 bool tensor_is(const struct tensor *t, const char *formats)
 {
     char word[NAME_BYTES];
@@ -138,7 +155,8 @@ enum err_code part_factor(struct work *w, struct part *p, const struct tensor *t
     return ERR_NONE;
 }
 
-void put_scale(struct work *w, const struct part *p, int64_t i, int64_t at)
+/* One scale: element i of p->scale to scales[at] (a copy where the formats are the same). */
+static void put_scale(struct work *w, const struct part *p, int64_t i, int64_t at)
 {
     const struct dtype *to = w->out->bs;
     uint32_t code = tensor_code(p->scale, i);

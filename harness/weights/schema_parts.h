@@ -61,6 +61,9 @@ bool config_says(const struct json *config, const char *key, const char *word);
 bool config_true(const struct json *config, const char *key);
 /* "group_size" as -1 (one group) or above 0, to out->scale and out->group. */
 enum err_code config_group(struct work *w, const struct json *config, const char *key);
+/* "weight_block_size" as [n, k], to out->scale, bs (f32; NULL, the parameters' format, for blocks
+ * written as groups), group and group_n. */
+enum err_code config_blocks(struct work *w, const struct json *config, const char *key);
 
 /* The tensor `p->name suffix`, of one of `formats` (" F16 BF16 "); *out is NULL if it is missing
  * and that is allowed. */
@@ -76,8 +79,6 @@ enum err_code part_scale_format(struct work *w, const struct part *p);
 /* The one number of t, a finite or infinite float, as p->factor; the inverse is rounded to f32. */
 enum err_code part_factor(struct work *w, struct part *p, const struct tensor *t);
 
-/* One scale: element i of p->scale to scales[at] (a copy where the formats are the same). */
-void put_scale(struct work *w, const struct part *p, int64_t i, int64_t at);
 /* All scales of a part stored (rows, groups), blocks repeated where asked; and stored (groups,
  * rows). */
 void put_scales(struct work *w, const struct part *p);

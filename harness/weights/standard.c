@@ -20,7 +20,8 @@ int64_t standard_scale_count(const struct standard *s)
     return standard_matrices(s);
 }
 
-int64_t standard_scale_at(const struct standard *s, int64_t row, int64_t l)
+/* Where in `scales` the scale of weight (row, l) stands. */
+static int64_t scale_at(const struct standard *s, int64_t row, int64_t l)
 {
     int64_t g = s->group ? l / s->group : 0;
 
@@ -62,7 +63,7 @@ static double code_value(const struct standard *s, int64_t row, int64_t l)
 
 double standard_value(const struct standard *s, int64_t row, int64_t l)
 {
-    double v = code_value(s, row, l) * dtype_decode(s->bs, s->scales[standard_scale_at(s, row, l)]);
+    double v = code_value(s, row, l) * dtype_decode(s->bs, s->scales[scale_at(s, row, l)]);
 
     return s->scale_2 == REF_SCALE_2_NONE ? v : v * f32_value(s->scale_2_code);
 }

@@ -48,11 +48,9 @@ static inline int64_t standard_groups(const struct standard *s)
 /* Numbers in `scales`. */
 int64_t standard_scale_count(const struct standard *s);
 
-/* Where in `scales` the scale of weight (row, l) stands; rows are counted over all experts. */
-int64_t standard_scale_at(const struct standard *s, int64_t row, int64_t l);
-
-/* The value of weight (row, l) before any rounding: (q - z) or the float, times its scale, times
- * scale_2; semantics.md section 2 with the factors of sections 3 to 5. */
+/* The value of weight (row, l), rows counted over all experts, before any rounding: (q - z) or the
+ * float, times its scale, times scale_2; semantics.md section 2 with the factors of sections 3 to
+ * 5. */
 double standard_value(const struct standard *s, int64_t row, int64_t l);
 
 /* What can be said of the codes and scales of a layer. Scales are decoded; minimum and maximum are

@@ -299,9 +299,9 @@ struct hum_provider {
                                const struct hum_weights *standard, struct hum_weights *out,
                                char reason[HUM_REASON_BYTES]);
 
-    /* One product. Returns when the output may be read. HUM_INVALID: outputs overlap any other tensor
-     * of the call; a tensor (but locks) is there that the configuration has no use for. With m = 0
-     * inputs, input_scale and outputs have no bytes and may have no data: HUM_OK, nothing is
+    /* One product. Returns when the output may be read. HUM_INVALID: outputs overlap any other
+     * tensor of the call; a tensor (but locks) is there that the configuration has no use for. With
+     * m = 0 inputs, input_scale and outputs have no bytes and may have no data: HUM_OK, nothing is
      * written. */
     enum hum_code (*forward)(void *handle, const struct hum_gemm_args *args,
                              char reason[HUM_REASON_BYTES]);

@@ -1,4 +1,5 @@
-/* bug.h - kernels that are wrong in the way of one public bug report: what a row of the table may do.
+/* bug.h - kernels that are wrong in the way of one public bug report: what a row of the table may
+ * do.
  *
  * The provider is kernels/cpu. A bug changes private copies of what goes into a call, or what comes
  * out of it; everything that it leaves NULL is computed correctly. Bugs of products are in

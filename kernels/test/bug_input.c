@@ -80,7 +80,10 @@ static enum hum_code run_with_scale(const struct hum_process_input_args *args, f
     return rc;
 }
 
-/* A13, smallest scales: where the stored scale is code 0, data times its reciprocal are NaN. */
+/* The scale of a group is at least 1e-30 (docs/semantics-ops.md section 7), as e8m0 2^-99. */
+enum { LEAST_E8M0 = 127 - 99 };
+
+/* A13, smallest scales: the reciprocal of the least scale is infinite, data times it are NaN. */
 enum hum_code bug_tiny_nan(const struct hum_process_input_args *args, char reason[HUM_REASON_BYTES])
 {
     const enum hum_code rc = run(args, reason);
@@ -96,7 +99,7 @@ enum hum_code bug_tiny_nan(const struct hum_process_input_args *args, char reaso
     for (int64_t i = 0; i < count_of(args); i++) {
         const int64_t width = args->inputs.shape[1], pitch = args->group_scales.shape[1];
 
-        if (!scales[i / width * pitch + i % width / args->quant_group_size])
+        if (scales[i / width * pitch + i % width / args->quant_group_size] <= LEAST_E8M0)
             out[i] = 0x7f;
     }
     return rc;

@@ -56,7 +56,7 @@ static void clear_rows(const struct hum_gemm_args *args, int64_t begin, int64_t 
         out[i] = 0;
 }
 
-/* ---- what goes in ---------------------------------------------------------------------------- */
+/* ---- what goes in ---- */
 
 /* A56, shards: columns that are no multiple of a tile are not supported. */
 bool bug_lacks_odd_n(const struct hum_layer_config *layer)
@@ -64,8 +64,8 @@ bool bug_lacks_odd_n(const struct hum_layer_config *layer)
     return layer->pad_shape_n > 0;
 }
 
-/* A10, scale overflow: sums are narrowed to the output format before the tensor scale; bug_scale_last
- * multiplies afterwards. */
+/* A10, scale overflow: sums are narrowed to the output format before the tensor scale;
+ * bug_scale_last multiplies afterwards. */
 void bug_epilogue_without_scale(struct bug_call *call, unsigned launch)
 {
     float *one = call->own;
@@ -184,7 +184,7 @@ void bug_scale_behind(const struct hum_gemm_args *args, unsigned launch)
         scale[m - 1] = bits_float(0x7fc00000u);
 }
 
-/* ---- what comes out -------------------------------------------------------------------------- */
+/* ---- what comes out ---- */
 
 /* A01, index overflow, in small: the index of an output is formed in 16 bits. */
 void bug_narrow_index(const struct hum_gemm_args *args, const uint16_t *before, unsigned launch)

@@ -19,6 +19,42 @@ static int64_t below(uint64_t *state, int64_t limit)
     return (int64_t)(sample_random(state) % (uint64_t)limit);
 }
 
+void *sample_open(const struct hum_provider *provider, int threads)
+{
+    void *handle = NULL;
+    char reason[HUM_REASON_BYTES];
+
+    ck_assert_int_eq(provider->open(threads, &handle, reason), HUM_OK);
+    return handle;
+}
+
+struct sample sample_legal(void)
+{
+    return (struct sample){
+        .layer = {.shape_n = 128,
+                  .shape_k = 256,
+                  .a_dtype = HUM_E4M3,
+                  .b_dtype = HUM_UINT(4),
+                  .c_dtype = HUM_BF16,
+                  .bs_dtype = HUM_BF16,
+                  .as_dtype = HUM_F32,
+                  .weight_scale_type = HUM_SCALE_GROUP,
+                  .weight_scale_group_size = 64},
+        .tuning = {.block_m = 16,
+                   .block_n = 64,
+                   .block_k = 64,
+                   .warp_m = 16,
+                   .warp_n = 32,
+                   .warp_k = 64,
+                   .use_stream_k = true,
+                   .num_stages = 2,
+                   .num_ctas_per_sm = 1,
+                   .num_sms = 5,
+                   .num_write_splits = 1},
+        .m = 20,
+    };
+}
+
 static void *allocate(size_t bytes)
 {
     void *data = aligned_alloc(64, (bytes + 2 * (size_t)SAMPLE_GUARD + 63) / 64 * 64);

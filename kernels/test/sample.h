@@ -27,6 +27,12 @@ struct sample {
     struct hum_tensor sorted_ids, expert_ids, num_tokens_padded, expert_layout; /* route.h */
 };
 
+/* A handle of `provider`. */
+void *sample_open(const struct hum_provider *provider, int threads);
+
+/* A product that is legal, without operands: e4m3 x uint4, group scales, Stream-K, m = 20. */
+struct sample sample_legal(void);
+
 enum { SAMPLE_GUARD = 64 }; /* bytes of 0xa5 behind the outputs */
 
 /* A tensor of rank 1 or 2 of zeros, with SAMPLE_GUARD bytes behind it. */

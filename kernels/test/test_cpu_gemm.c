@@ -12,15 +12,6 @@ enum { CONFIGS = 600, ELEMENTS = 12, VARIANTS = 60 };
 
 static const struct hum_provider *const cpu = &hum_cpu_provider;
 
-static void *open_cpu(int threads)
-{
-    void *handle = NULL;
-    char reason[HUM_REASON_BYTES];
-
-    ck_assert_int_eq(cpu->open(threads, &handle, reason), HUM_OK);
-    return handle;
-}
-
 static bool draw(struct sample *s, void *handle, uint64_t *state)
 {
     char reason[HUM_REASON_BYTES];
@@ -80,7 +71,7 @@ static void check_element(const struct sample *s, void *handle, int64_t row, int
 START_TEST(matches_semantics)
 {
     uint64_t state = (uint64_t)_i * 1000003u + 17u;
-    void *handle = open_cpu(1 + _i % 2);
+    void *handle = sample_open(cpu, 1 + _i % 2);
     struct sample s;
 
     ck_assert(draw(&s, handle, &state));
@@ -106,7 +97,7 @@ END_TEST
 START_TEST(configurations_cover_branches)
 {
     uint64_t state;
-    void *handle = open_cpu(1);
+    void *handle = sample_open(cpu, 1);
     struct sample s;
     int seen[16] = {0};
 
@@ -142,7 +133,7 @@ END_TEST
 START_TEST(invariant_to_sets_and_threads)
 {
     uint64_t state = (uint64_t)_i * 7919u + 5u;
-    void *handle = open_cpu(1);
+    void *handle = sample_open(cpu, 1);
     struct cpu *inside = handle;
     struct sample s;
     char *first;
@@ -173,7 +164,7 @@ END_TEST
 START_TEST(invariant_to_m)
 {
     uint64_t state = (uint64_t)_i * 104729u + 3u;
-    void *handle = open_cpu(2);
+    void *handle = sample_open(cpu, 2);
     struct sample s;
     char *all;
     int64_t row_bytes;
@@ -209,7 +200,7 @@ END_TEST
 /* More rows than one chunk, and a chunk border inside a tile. */
 START_TEST(many_rows)
 {
-    void *handle = open_cpu(1);
+    void *handle = sample_open(cpu, 1);
     struct sample s = {.layer = {.shape_n = 64,
                                  .shape_k = 64,
                                  .a_dtype = HUM_BF16,

@@ -12,15 +12,6 @@ enum { PRODUCTS = 320, ELEMENTS = 10, DENSE_PRODUCTS = 72, THREAD_PRODUCTS = 18,
 
 static const struct hum_provider *const cpu = &hum_cpu_provider;
 
-static void *open_cpu(int threads)
-{
-    void *handle = NULL;
-    char reason[HUM_REASON_BYTES];
-
-    ck_assert_int_eq(cpu->open(threads, &handle, reason), HUM_OK);
-    return handle;
-}
-
 static int64_t below(uint64_t *state, int64_t limit)
 {
     return (int64_t)(sample_random(state) % (uint64_t)limit);
@@ -159,7 +150,7 @@ static void check_element(const struct sample *s, void *handle, const struct rou
 START_TEST(matches_semantics)
 {
     uint64_t state = (uint64_t)_i * 1000003u + 29u;
-    void *handle = open_cpu(1 + _i % 2);
+    void *handle = sample_open(cpu, 1 + _i % 2);
     struct sample s;
     struct route route;
     char text[512];
@@ -185,7 +176,7 @@ END_TEST
 /* What the products above reach. */
 START_TEST(products_cover_branches)
 {
-    void *handle = open_cpu(1);
+    void *handle = sample_open(cpu, 1);
     int seen[12] = {0};
 
     for (int i = 0; i < PRODUCTS; i++) {
@@ -265,7 +256,7 @@ static void dense_of(const struct sample *s, void *handle, int64_t e, struct sam
 START_TEST(equals_dense_products)
 {
     uint64_t state = (uint64_t)_i * 7919u + 3u;
-    void *handle = open_cpu(1);
+    void *handle = sample_open(cpu, 1);
     struct sample s, dense;
     struct route route;
     size_t row_bytes;
@@ -297,7 +288,7 @@ END_TEST
 START_TEST(invariant_to_sets_and_threads)
 {
     uint64_t state = (uint64_t)_i * 104729u + 11u;
-    void *handle = open_cpu(1);
+    void *handle = sample_open(cpu, 1);
     struct cpu *inside = handle;
     struct sample s;
     struct route route;
@@ -330,7 +321,7 @@ END_TEST
 START_TEST(heuristics_are_supported)
 {
     uint64_t state = (uint64_t)_i;
-    void *handle = open_cpu(1);
+    void *handle = sample_open(cpu, 1);
     struct sample s;
     char reason[HUM_REASON_BYTES] = "";
 

@@ -9,15 +9,6 @@ enum { EXPERTS = 3, BLOCK_M = 8, M = 6, TOP_K = 2, BLOCKS = 4, UNWRITTEN = 0xff 
 
 static const struct hum_provider *const cpu = &hum_cpu_provider;
 
-static void *open_cpu(void)
-{
-    void *handle = NULL;
-    char reason[HUM_REASON_BYTES];
-
-    ck_assert_int_eq(cpu->open(1, &handle, reason), HUM_OK);
-    return handle;
-}
-
 static void check_reason(const char reason[HUM_REASON_BYTES])
 {
     ck_assert_uint_gt(strnlen(reason, HUM_REASON_BYTES), 10);
@@ -174,7 +165,7 @@ START_TEST(checks_values)
     const int32_t layouts[] = {HUM_INT32, HUM_INT64};
 
     for (int i = 0; i < 2; i++) {
-        void *handle = open_cpu();
+        void *handle = sample_open(cpu, 1);
         struct sample s = base(values[_i].type);
         struct hum_gemm_args args;
         char reason[HUM_REASON_BYTES] = "";
@@ -287,7 +278,7 @@ static enum hum_code forward(void *handle, struct call *call, char reason[HUM_RE
 /* The first `size` bytes of the value, zeros beyond (little endian). */
 START_TEST(refuses_calls)
 {
-    void *handle = open_cpu();
+    void *handle = sample_open(cpu, 1);
     struct sample s = base(spoils[_i].type);
     struct call call;
     const size_t size = spoils[_i].size;
@@ -310,7 +301,7 @@ START_TEST(refuses_overlap_with_routing)
     static const size_t members[] = {
         offsetof(struct call, args.sorted_ids), offsetof(struct call, args.expert_ids),
         offsetof(struct call, args.num_tokens_padded), offsetof(struct call, args.expert_layout)};
-    void *handle = open_cpu();
+    void *handle = sample_open(cpu, 1);
     struct sample s = base(_i < 3 ? INDEXED : CONTIGUOUS);
     struct call call;
     struct hum_tensor *moved = (struct hum_tensor *)((char *)&call + members[_i]);
@@ -330,7 +321,7 @@ END_TEST
 /* Two row tiles, one column tile: two locks. */
 START_TEST(counts_locks)
 {
-    void *handle = open_cpu();
+    void *handle = sample_open(cpu, 1);
     struct sample s = base(INDEXED);
     struct call call;
     char reason[HUM_REASON_BYTES] = "";
@@ -358,7 +349,7 @@ END_TEST
 START_TEST(no_rows)
 {
     static const enum hum_gemm_type types[] = {INDEXED, CONTIGUOUS, MASKED};
-    void *handle = open_cpu();
+    void *handle = sample_open(cpu, 1);
     struct sample s = base(types[_i]);
     struct hum_gemm_args args;
     char reason[HUM_REASON_BYTES] = "";

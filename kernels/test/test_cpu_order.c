@@ -7,43 +7,6 @@
 
 static const struct hum_provider *const cpu = &hum_cpu_provider;
 
-static void *open_cpu(void)
-{
-    void *handle = NULL;
-    char reason[HUM_REASON_BYTES];
-
-    ck_assert_int_eq(cpu->open(1, &handle, reason), HUM_OK);
-    return handle;
-}
-
-/* A product that is legal: e4m3 x uint4, group scales, Stream-K. */
-static struct sample base(void)
-{
-    return (struct sample){
-        .layer = {.shape_n = 128,
-                  .shape_k = 256,
-                  .a_dtype = HUM_E4M3,
-                  .b_dtype = HUM_UINT(4),
-                  .c_dtype = HUM_BF16,
-                  .bs_dtype = HUM_BF16,
-                  .as_dtype = HUM_F32,
-                  .weight_scale_type = HUM_SCALE_GROUP,
-                  .weight_scale_group_size = 64},
-        .tuning = {.block_m = 16,
-                   .block_n = 64,
-                   .block_k = 64,
-                   .warp_m = 16,
-                   .warp_n = 32,
-                   .warp_k = 64,
-                   .use_stream_k = true,
-                   .num_stages = 2,
-                   .num_ctas_per_sm = 1,
-                   .num_sms = 5,
-                   .num_write_splits = 1},
-        .m = 20,
-    };
-}
-
 /* ---- layout ---------------------------------------------------------------------------------- */
 
 /* Each element's index, low byte first, is sent through the transform as its 8-bit code: every
@@ -52,7 +15,7 @@ static struct sample base(void)
 START_TEST(transform_is_a_bijection)
 {
     enum { N = 120, K = 248, PADDED = 128 * 256 };
-    void *handle = open_cpu();
+    void *handle = sample_open(cpu, 1);
     struct sample s = {.layer = {.shape_n = 128,
                                  .shape_k = 256,
                                  .pad_shape_n = 8,
@@ -61,7 +24,7 @@ START_TEST(transform_is_a_bijection)
                                  .b_dtype = HUM_UINT(8),
                                  .c_dtype = HUM_BF16,
                                  .bs_dtype = HUM_BF16},
-                       .tuning = base().tuning,
+                       .tuning = sample_legal().tuning,
                        .m = 1};
     static uint32_t index[PADDED];
     static uint8_t seen[N * K + 1];
@@ -107,7 +70,7 @@ static void get_order(const struct sample *s, int64_t row, int64_t col, struct h
  * 2 workers r = 0. */
 START_TEST(slices_by_hand)
 {
-    struct sample s = base();
+    struct sample s = sample_legal();
     struct hum_accumulation o;
 
     get_order(&s, 17, 70, &o);
@@ -137,7 +100,7 @@ START_TEST(slices_by_hand)
     ck_assert_int_eq(o.slices, 1);
     /* 11 tiles, 10 workers: r = 1 is at most 10 / 10, so all 11 are shared, 44 blocks in runs of
      * 5 */
-    s = base();
+    s = sample_legal();
     s.m = 11 * 16;
     s.layer.shape_n = 64;
     s.tuning.num_sms = 10;
@@ -196,8 +159,8 @@ END_TEST
 /* Tuning fields that the provider calls inert change neither the order nor the bits. */
 START_TEST(inert_tuning_is_inert)
 {
-    void *handle = open_cpu();
-    struct sample s = base();
+    void *handle = sample_open(cpu, 1);
+    struct sample s = sample_legal();
     struct hum_accumulation first, o;
     uint16_t want[20 * 128];
 

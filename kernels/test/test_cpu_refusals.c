@@ -7,43 +7,6 @@
 
 static const struct hum_provider *const cpu = &hum_cpu_provider;
 
-static void *open_cpu(void)
-{
-    void *handle = NULL;
-    char reason[HUM_REASON_BYTES];
-
-    ck_assert_int_eq(cpu->open(1, &handle, reason), HUM_OK);
-    return handle;
-}
-
-/* A product that is legal: e4m3 x uint4, group scales, Stream-K. */
-static struct sample base(void)
-{
-    return (struct sample){
-        .layer = {.shape_n = 128,
-                  .shape_k = 256,
-                  .a_dtype = HUM_E4M3,
-                  .b_dtype = HUM_UINT(4),
-                  .c_dtype = HUM_BF16,
-                  .bs_dtype = HUM_BF16,
-                  .as_dtype = HUM_F32,
-                  .weight_scale_type = HUM_SCALE_GROUP,
-                  .weight_scale_group_size = 64},
-        .tuning = {.block_m = 16,
-                   .block_n = 64,
-                   .block_k = 64,
-                   .warp_m = 16,
-                   .warp_n = 32,
-                   .warp_k = 64,
-                   .use_stream_k = true,
-                   .num_stages = 2,
-                   .num_ctas_per_sm = 1,
-                   .num_sms = 5,
-                   .num_write_splits = 1},
-        .m = 20,
-    };
-}
-
 static void check_reason(const char reason[HUM_REASON_BYTES])
 {
     ck_assert_uint_gt(strnlen(reason, HUM_REASON_BYTES), 10);
@@ -87,7 +50,7 @@ START_TEST(takes_exactly_the_legal_weights)
 {
     const int32_t a = weights_of[_i].a;
     const int bits_a = hum_dtype_bits(a);
-    struct hum_layer_config layer = base().layer;
+    struct hum_layer_config layer = sample_legal().layer;
 
     layer.a_dtype = a;
     layer.weight_scale_group_size = 128;
@@ -205,8 +168,8 @@ static void check_unwritten(const struct sample *s)
 
 START_TEST(refuses_configurations)
 {
-    void *handle = open_cpu();
-    struct sample s = base();
+    void *handle = sample_open(cpu, 1);
+    struct sample s = sample_legal();
     struct hum_gemm_args args;
     char reason[HUM_REASON_BYTES] = "";
 
@@ -228,8 +191,8 @@ END_TEST
 
 START_TEST(refuses_too_many_slices)
 {
-    void *handle = open_cpu();
-    struct sample s = base();
+    void *handle = sample_open(cpu, 1);
+    struct sample s = sample_legal();
     char reason[HUM_REASON_BYTES] = "";
 
     s.layer.shape_k = 64 * 65;
@@ -301,8 +264,8 @@ static const struct {
 
 START_TEST(refuses_tensors)
 {
-    void *handle = open_cpu();
-    struct sample s = base();
+    void *handle = sample_open(cpu, 1);
+    struct sample s = sample_legal();
     struct call call;
     char reason[HUM_REASON_BYTES] = "";
 
@@ -339,8 +302,8 @@ static const struct {
 START_TEST(refuses_overlap)
 {
     enum { BEFORE = 32768, AFTER = 65536 };
-    void *handle = open_cpu();
-    struct sample s = base();
+    void *handle = sample_open(cpu, 1);
+    struct sample s = sample_legal();
     struct call call;
     struct hum_tensor *moved = (struct hum_tensor *)((char *)&call + places[_i].at);
     char reason[HUM_REASON_BYTES] = "";
@@ -370,8 +333,8 @@ END_TEST
 /* Only Stream-K has a use for locks. */
 START_TEST(refuses_locks_in_use)
 {
-    void *handle = open_cpu();
-    struct sample s = base();
+    void *handle = sample_open(cpu, 1);
+    struct sample s = sample_legal();
     struct hum_gemm_args args;
     char reason[HUM_REASON_BYTES] = "";
 
@@ -392,7 +355,7 @@ END_TEST
 START_TEST(refuses_bad_calls)
 {
     void *handle = NULL;
-    struct sample s = base();
+    struct sample s = sample_legal();
     struct hum_accumulation order;
     struct hum_tuning_config tuning;
     char reason[HUM_REASON_BYTES] = "";
@@ -417,8 +380,8 @@ END_TEST
 /* A standard tensor of another shape: nothing of the kernel form is written. */
 START_TEST(transform_refuses)
 {
-    void *handle = open_cpu();
-    struct sample s = base();
+    void *handle = sample_open(cpu, 1);
+    struct sample s = sample_legal();
     char reason[HUM_REASON_BYTES] = "";
 
     sample_fill(&s, cpu, handle, 1, SAMPLE_TAME);
@@ -434,8 +397,8 @@ END_TEST
 
 START_TEST(no_rows)
 {
-    void *handle = open_cpu();
-    struct sample s = base();
+    void *handle = sample_open(cpu, 1);
+    struct sample s = sample_legal();
 
     s.m = 0;
     sample_fill(&s, cpu, handle, 1, SAMPLE_TAME);

@@ -163,7 +163,7 @@ static void make_problem(struct problem *q, const struct setup *u, uint64_t seed
     ref_operand_w(&q->p, 0, N, q->w);
 }
 
-/* ---- the second reading ----------------------------------------------------------------------- */
+/* ---- the second reading ---- */
 
 /* State of one K-warp. Integers as exact sums, reduced modulo 2^32 where they are read. */
 struct warp {
@@ -291,7 +291,7 @@ static uint16_t one_output(const struct problem *q, int row, int col, int operan
     return (uint16_t)dtype_encode(q->p.c, out, DTYPE_TO_TOP);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ---- */
 
 static struct ref_model model_of(const struct problem *q)
 {
@@ -376,7 +376,7 @@ START_TEST(operand_shift)
 }
 END_TEST
 
-/* ---- refusals --------------------------------------------------------------------------------- */
+/* ---- refusals ---- */
 
 START_TEST(model_refusals)
 {

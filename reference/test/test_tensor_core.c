@@ -17,7 +17,7 @@ static bool same(double x, double y)
     return x == y || (isnan(x) && isnan(y));
 }
 
-/* ---- b and T of every row, measured on tc_run as a probe would on a device -------------------- */
+/* ---- b and T of every row, measured on tc_run as a probe would on a device ---- */
 
 /* What the sources state. An emulated unit splits k, so that its first distance is 2. */
 /* clang-format off */
@@ -83,7 +83,7 @@ START_TEST(probe)
 }
 END_TEST
 
-/* ---- a second implementation: frexp, ldexp and trunc, one rule after the other ---------------- */
+/* ---- a second implementation: frexp, ldexp and trunc, one rule after the other ---- */
 
 static int exponent_of(double x, int least)
 {
@@ -227,7 +227,7 @@ START_TEST(emulation)
 }
 END_TEST
 
-/* ---- properties ------------------------------------------------------------------------------- */
+/* ---- properties ---- */
 
 static void swap(float *x, int i, int j)
 {
@@ -296,7 +296,7 @@ START_TEST(toward_zero)
 }
 END_TEST
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 /* Names of formats lead back to their row. */
 static void check_formats(const struct tc_row *row)
