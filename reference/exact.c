@@ -141,27 +141,26 @@ static void unit_scale(int unit, float scale[2])
     scale[1] = ldexpf(1.0f, -unit - -unit / 2);
 }
 
-struct ref_chunks ref_exact_chunks(const float *a, const struct ref_norm *na, int64_t m,
-                                   const float *w, const struct ref_norm *nw, int64_t n, int64_t k,
+struct ref_chunks ref_exact_chunks(const struct ref_rows *a, const struct ref_rows *w, int64_t k,
                                    float *work)
 {
     struct ref_chunks top = {0};
     float sum[PANEL], range[PANEL], scale[2];
 
-    if (!(ref_exact_p(na, m, nw, n) < 0x1p24))
+    if (!(ref_exact_p(a->norms, a->count, w->norms, w->count) < 0x1p24))
         return (struct ref_chunks){HUGE_VAL, HUGE_VAL};
-    for (int64_t i0 = 0; i0 < m; i0 += PANEL) {
-        int64_t rows = m - i0 < PANEL ? m - i0 : PANEL;
+    for (int64_t i0 = 0; i0 < a->count; i0 += PANEL) {
+        int64_t rows = a->count - i0 < PANEL ? a->count - i0 : PANEL;
 
         memset(work, 0, (size_t)(k * PANEL) * sizeof *work);
         for (int64_t i = 0; i < rows; i++) {
-            unit_scale(na[i0 + i].unit, scale);
+            unit_scale(a->norms[i0 + i].unit, scale);
             for (int64_t l = 0; l < k; l++)
-                work[l * PANEL + i] = a[(i0 + i) * k + l] * scale[0] * scale[1];
+                work[l * PANEL + i] = a->x[(i0 + i) * k + l] * scale[0] * scale[1];
         }
-        for (int64_t j = 0; j < n; j++) {
-            unit_scale(nw[j].unit, scale);
-            chunk_panel(work, w + j * k, scale, k, sum, range);
+        for (int64_t j = 0; j < w->count; j++) {
+            unit_scale(w->norms[j].unit, scale);
+            chunk_panel(work, w->x + j * k, scale, k, sum, range);
             for (int i = 0; i < PANEL; i++) {
                 top.sum = fmax(top.sum, (double)sum[i]);
                 top.range = fmax(top.range, (double)range[i]);

@@ -28,13 +28,19 @@ void ref_norms(const float *x, int64_t count, int64_t k, struct ref_norm *out);
 /* The largest P that these norms allow: min(||a||_1 max|w|, max|a| ||w||_1), over all pairs. */
 double ref_exact_p(const struct ref_norm *a, int64_t m, const struct ref_norm *w, int64_t n);
 
-/* C2 and C8: the largest sum of |t_j| and the largest prefix range over all rows and columns, in
- * units. a: m x k, w: n x k, with their norms. work: 16 * k + 64 floats. */
+/* Rows of k values each, with their norms. */
+struct ref_rows {
+    const float *x;
+    const struct ref_norm *norms;
+    int64_t count;
+};
+
+/* C2 and C8: the largest sum of |t_j| and the largest prefix range over all rows of A and columns
+ * of W, in units. work: 16 * k + 64 floats. */
 struct ref_chunks {
     double sum, range;
 };
-struct ref_chunks ref_exact_chunks(const float *a, const struct ref_norm *na, int64_t m,
-                                   const float *w, const struct ref_norm *nw, int64_t n, int64_t k,
+struct ref_chunks ref_exact_chunks(const struct ref_rows *a, const struct ref_rows *w, int64_t k,
                                    float *work);
 
 #endif

@@ -97,6 +97,23 @@ static void window_starts(const struct fill_plan *s, int binades, int *lo, int *
     }
 }
 
+/* The window of `binades` binades from exponent field `first` on. */
+static void make_window(const struct fill_plan *s, int first, int binades, struct fill_window *w)
+{
+    const struct dtype *b = s->p->b;
+    bool shifted = is_wide(b) && first > 1;
+
+    for (int r = 0; r < 256; r++)
+        w->code[r] = fill_held(s, window_code(b, first, binades, r));
+    w->unit = b->is_float ? (shifted ? first : 1) - b->bias - b->man_bits : 0;
+    if (b->exp_bits == 0)
+        w->unit = 0; /* magnitudes are whole */
+    w->low = shifted ? first << b->man_bits : 0;
+    if (s->f.kind == REF_FILL_W)
+        one_sign(s->p, w);
+    measure(s, w);
+}
+
 /* Without mantissa bits the low bit of a code, which alternates along k, belongs to the exponent:
  * windows are then pairs of binades. */
 static void make_windows(struct fill_plan *s)
@@ -113,20 +130,9 @@ static void make_windows(struct fill_plan *s)
     if (is_wide(b) && hi > lo)
         s->windows = hi - lo + 1 < FILL_WINDOWS ? hi - lo + 1 : FILL_WINDOWS;
     for (int i = 0; i < s->windows; i++) {
-        struct fill_window *w = &s->window[i];
         int first = s->windows > 1 ? lo + i * (hi - lo) / (s->windows - 1) : lo;
 
-        if (!b->man_bits)
-            first -= first % 2;
-        for (int r = 0; r < 256; r++)
-            w->code[r] = fill_held(s, window_code(b, first, binades, r));
-        w->unit = b->is_float ? (is_wide(b) && first > 1 ? first : 1) - b->bias - b->man_bits : 0;
-        if (b->exp_bits == 0)
-            w->unit = 0; /* magnitudes are whole */
-        w->low = is_wide(b) && first > 1 ? first << b->man_bits : 0;
-        if (s->f.kind == REF_FILL_W)
-            one_sign(s->p, w);
-        measure(s, w);
+        make_window(s, b->man_bits ? first : first - first % 2, binades, &s->window[i]);
     }
 }
 

@@ -367,36 +367,37 @@ static void channel_row(const struct ref_epilogue *e, int64_t n, const double *s
     codec16_encode_f64(p->c, work, codes, (size_t)n);
 }
 
-void ref_epilogue_rows(const struct ref_epilogue *e, int64_t row0, int64_t row1,
-                       const int64_t *cols, int64_t n, const double *x, double *work,
-                       uint16_t *codes)
+static int64_t block_col(const struct ref_block *block, int64_t j)
+{
+    return block->cols ? block->cols[j] : j;
+}
+
+void ref_epilogue_rows(const struct ref_epilogue *e, const struct ref_block *block, const double *x,
+                       double *work, uint16_t *codes)
 {
     const struct ref_gemm *p = e->p;
-    bool plain = !p->f16_accum;
+    const int64_t n = block->n;
     double *scale = work, *bias = work + n, *row_work = work + 2 * n;
 
     for (int64_t j = 0; j < n; j++) {
-        int64_t col = cols ? cols[j] : j;
+        int64_t col = block_col(block, j);
 
         scale[j] = e->has_channel ? channel_scale(p, col) : 1.0;
         bias[j] = p->has_bias ? dtype_decode(p->c, p->bias_codes[col]) : -0.0;
     }
-    for (int64_t i = row0; i < row1; i++) {
-        const double *xi = x + (i - row0) * n;
-        uint16_t *out = codes + (i - row0) * n;
-        double f = row_factor(e, i, cols ? cols[0] : 0);
+    for (int64_t i = block->row0; i < block->row1; i++, x += n, codes += n) {
+        double f = row_factor(e, i, block_col(block, 0));
 
-        if (!plain) {
-            for (int64_t j = 0; j < n; j++)
-                out[j] = (uint16_t)dtype_encode(
-                    p->c, ref_epilogue_one(e, i, cols ? cols[j] : j, xi[j], true), DTYPE_TO_TOP);
+        for (int64_t j = 0; p->f16_accum && j < n; j++)
+            codes[j] = (uint16_t)dtype_encode(
+                p->c, ref_epilogue_one(e, i, block_col(block, j), x[j], true), DTYPE_TO_TOP);
+        if (p->f16_accum)
             continue;
-        }
         for (int64_t j = 0; j < n; j++)
-            row_work[j] = (double)(float)((double)(float)xi[j] * f);
-        codec16_encode_f64(p->c, row_work, out, (size_t)n);
+            row_work[j] = (double)(float)((double)(float)x[j] * f);
+        codec16_encode_f64(p->c, row_work, codes, (size_t)n);
         if (e->has_channel || p->has_bias)
-            channel_row(e, n, scale, bias, row_work, out);
+            channel_row(e, n, scale, bias, row_work, codes);
     }
 }
 

@@ -104,13 +104,17 @@ void ref_epilogue_init(const struct ref_gemm *p, float int_factor, struct ref_ep
 double ref_epilogue_one(const struct ref_epilogue *e, int64_t row, int64_t col, double x,
                         bool with_bias);
 
-/* All outputs of one unsliced tile row block: x (row1-row0) x n, codes the same shape. cols[j] is
- * the column of x's column j, all of one expert; NULL: j itself. work: 3 n doubles. The same bits
- * as ref_epilogue_one.
- */
-void ref_epilogue_rows(const struct ref_epilogue *e, int64_t row0, int64_t row1,
-                       const int64_t *cols, int64_t n, const double *x, double *work,
-                       uint16_t *codes);
+/* Which outputs: rows [row0, row1), n columns. */
+struct ref_block {
+    int64_t row0, row1;
+    const int64_t *cols; /* of column j, all of one expert; NULL: j itself */
+    int64_t n;
+};
+
+/* All outputs of one block of an unsliced tile: x (row1-row0) x n, codes the same shape. work: 3 n
+ * doubles. The same bits as ref_epilogue_one. */
+void ref_epilogue_rows(const struct ref_epilogue *e, const struct ref_block *block, const double *x,
+                       double *work, uint16_t *codes);
 
 /* ref_epilogue_init and ref_epilogue_one in one call, for a problem without integer scales. */
 double ref_epilogue(const struct ref_gemm *p, int64_t row, int64_t col, double x, bool with_bias);

@@ -112,7 +112,8 @@ static const char *measure(struct problem *q, const float *a, int64_t count, con
     largest = ref_exact_p(na, count, nw, q->cols_count);
     chunks = (struct ref_chunks){largest, largest};
     if (q->fill.kind == REF_FILL_E2 && isfinite(largest))
-        chunks = ref_exact_chunks(a, na, count, w, nw, q->cols_count, p->k, work);
+        chunks = ref_exact_chunks(&(struct ref_rows){a, na, count},
+                                  &(struct ref_rows){w, nw, q->cols_count}, p->k, work);
     q->p = fmax(q->p, largest);
     q->chunks.sum = fmax(q->chunks.sum, chunks.sum);
     q->chunks.range = fmax(q->chunks.range, chunks.range);
@@ -352,6 +353,7 @@ const char *problem_want(struct problem *q, int threads, struct arena *arena)
     int64_t n = q->cols_count;
     double *work = arena_alloc(arena, (size_t)(3 * n), sizeof *work);
     int64_t *cols = arena_alloc(arena, (size_t)n, sizeof *cols);
+    struct ref_block block = {.cols = cols, .n = n};
 
     if (why)
         return why;
@@ -364,8 +366,9 @@ const char *problem_want(struct problem *q, int threads, struct arena *arena)
             continue;
         for (int64_t j = 0; j < n; j++)
             cols[j] = problem_col(q, row, j);
-        ref_epilogue_rows(&q->epilogue, r->row_a[row], r->row_a[row] + count, cols, n,
-                          q->acc + row * n, work, q->want + row * n);
+        block.row0 = r->row_a[row];
+        block.row1 = block.row0 + count;
+        ref_epilogue_rows(&q->epilogue, &block, q->acc + row * n, work, q->want + row * n);
     }
     return NULL;
 }

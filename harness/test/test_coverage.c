@@ -1,5 +1,5 @@
-/* Is everything in suites/nightly.yaml? For each family the axis table is turned into a suite of one
- * pairwise entry that states every value of every axis, without `where`. What its plan holds is
+/* Is everything in suites/nightly.yaml? For each family the axis table is turned into a suite of
+ * one pairwise entry that states every value of every axis, without `where`. What its plan holds is
  * what the legality rules allow: the search behind `combine: pairwise` finds a case for each pair
  * of values or proves that none is legal (plan.gaps counts what it could not decide: none). The
  * nightly plan must hold the same values and the same pairs.
@@ -26,8 +26,8 @@
 /* ---- the values ------------------------------------------------------------------------------ */
 
 /* Whole numbers, which the axis table gives as a range; formats that only count in some modes; and
- * two options of products, and fill C, that are legal only with few values of the others, where they
- * are entries of their own: the search cannot decide many of their pairs otherwise. */
+ * two options of products, and fill C, that are legal only with few values of the others, where
+ * they are entries of their own: the search cannot decide many of their pairs otherwise. */
 #define EVERY_CODE                                                                         \
     "scale and zero point codes in turn are for readout and exhaustive; every other fill " \
     "chooses scales that keep its sums exact"
@@ -417,8 +417,8 @@ static void say_pair(const struct pairs *p, int family, int i, int j)
                   axes[p->axis[j]].key, axis_format(&axes[p->axis[j]], p->value[j], b, sizeof b));
 }
 
-/* Pairs of legal cases that the suite has not and `apart` does not name; used[row] counts those that
- * it names. i == j is a value. */
+/* Pairs of legal cases that the suite has not and `apart` does not name; used[row] counts those
+ * that it names. i == j is a value. */
 static int missing(int family, int *used, bool say)
 {
     static struct pairs p, q; /* p legal, q in the suite; numbers are p's */

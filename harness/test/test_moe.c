@@ -264,7 +264,8 @@ static double sum_of(const struct ref_gemm *d, const float *a, const float *w, c
 
     alone.f16_accum = false;
     for (int64_t l = 0; l < d->k; l++) {
-        long double f = d->int_scale ? (long double)s_int[col * ref_groups(d) + l / d->group]
+        const int64_t group = d->int_scale ? l / d->group : 0;
+        long double f = d->int_scale ? (long double)s_int[col * ref_groups(d) + group]
                                      : (long double)ref_flush_factor(&alone, row, col, l);
 
         sum += (long double)a[row * d->k + l] * (long double)w[col * d->k + l] * f;

@@ -327,7 +327,7 @@ static const char *const inputs[] = {"f16", "bf16", "f32"};
 static const char *const targets[] = {"uint4", "int8", "e2m1", "e4m3", "e5m2", "float6e3m2"};
 enum { TARGETS = sizeof targets / sizeof targets[0], COLS = 256, ROWS = 16, GROUP = 32 };
 
-static struct ref_quant quant_of(const char *target, float *values)
+static struct ref_quant quant_of(const char *target, const float *values)
 {
     return (struct ref_quant){.target = dtype_find_weight(target),
                               .rows = ROWS,

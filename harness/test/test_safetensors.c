@@ -182,6 +182,7 @@ END_TEST
 
 START_TEST(lengths)
 {
+    static const uint8_t hundred_million[4] = {0x00, 0xe1, 0xf5, 0x05};
     unsigned char bytes[16] = {0};
     struct safetensors s;
 
@@ -196,7 +197,7 @@ START_TEST(lengths)
     ck_assert(told("18446744073709551615 bytes is above the format's limit"));
     memset(bytes, 0, 8);
     ck_assert(safetensors_parse("f", bytes, 16, &arena, &s, &errs) == ERR_CONFIG);
-    memcpy(bytes, "\x00\xe1\xf5\x05", 4); /* 100,000,000: allowed, but not here */
+    memcpy(bytes, hundred_million, sizeof hundred_million); /* allowed, but not here */
     ck_assert(safetensors_parse("f", bytes, 16, &arena, &s, &errs) == ERR_CONFIG);
     ck_assert(told("the header of 100000000 bytes does not fit"));
     bytes[0] = 1;

@@ -297,7 +297,8 @@ START_TEST(size_is_limited)
 
     ck_assert_ptr_nonnull(text);
     memset(text, '#', MIB + 1);
-    memcpy(text, smoke, n);
+    for (size_t i = 0; i < n; i++)
+        text[i] = smoke[i];
     ck_assert_int_eq(suite_load_text("s", text, MIB, &arena, &suite, &errs), ERR_NONE);
     ck_assert_int_eq(suite_load_text("s", text, MIB + 1, &arena, &suite, &errs), ERR_CONFIG);
     free(text);

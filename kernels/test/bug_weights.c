@@ -110,9 +110,14 @@ static int64_t groups_of(const struct hum_layer_config *layer, const struct hum_
     return (int64_t)count_of(t) / experts_of(layer) / layer->shape_n;
 }
 
-/* Moves every scale: column col, group g gets that of column *col, group *g. */
+struct scale_place {
+    int64_t group, col;
+};
+typedef struct scale_place from_fn(int64_t groups, int64_t n, struct scale_place to);
+
+/* Moves every scale: a place gets that of another. */
 static void move_scales(const struct hum_layer_config *layer, const struct hum_tensor *t,
-                        void (*from)(int64_t groups, int64_t n, int64_t *g, int64_t *col))
+                        from_fn *from)
 {
     const int64_t groups = groups_of(layer, t), n = layer->shape_n;
     float *scale = t->data, *was;
@@ -124,21 +129,20 @@ static void move_scales(const struct hum_layer_config *layer, const struct hum_t
         return;
     memcpy(was, scale, t->bytes);
     for (int64_t i = 0; i < experts_of(layer) * groups * n; i++) {
-        int64_t g = i / n % groups, col = i % n;
+        const struct scale_place x =
+            from(groups, n, (struct scale_place){.group = i / n % groups, .col = i % n});
 
-        from(groups, n, &g, &col);
-        scale[i] = was[(i / n / groups * groups + g) * n + col];
+        scale[i] = was[(i / n / groups * groups + x.group) * n + x.col];
     }
     free(was);
 }
 
 /* Scales of a column lie roundup(groups, 4) apart, where they are `groups` apart. */
-static void from_pitch(int64_t groups, int64_t n, int64_t *g, int64_t *col)
+static struct scale_place from_pitch(int64_t groups, int64_t n, struct scale_place to)
 {
-    const int64_t flat = (*col * ((groups + 3) / 4 * 4) + *g) % (groups * n);
+    const int64_t flat = (to.col * ((groups + 3) / 4 * 4) + to.group) % (groups * n);
 
-    *g = flat % groups;
-    *col = flat / groups;
+    return (struct scale_place){.group = flat % groups, .col = flat / groups};
 }
 
 /* A46, alignment: rows of scales are taken to be multiples of four. */
@@ -147,12 +151,12 @@ void bug_scale_pitch(const struct hum_layer_config *layer, const struct hum_weig
     move_scales(layer, &out->weight_scale, from_pitch);
 }
 
-static void from_first_of_four(int64_t groups, int64_t n, int64_t *g, int64_t *col)
+static struct scale_place from_first_of_four(int64_t groups, int64_t n, struct scale_place to)
 {
     (void)groups;
     (void)n;
-    (void)col;
-    *g = *g / 4 * 4;
+    to.group = to.group / 4 * 4;
+    return to;
 }
 
 /* A65, pointer not advanced: four groups share the scale of the first. */

@@ -213,7 +213,8 @@ struct call {
     struct hum_weights weights;
 };
 
-#define ARGS(member) offsetof(struct call, args.member), sizeof(((struct call *)0)->args.member)
+#define ARGS(member)         offsetof(struct call, args.member), sizeof(((struct call *)0)->args.member)
+#define ARGS_POINTER(member) offsetof(struct call, args.member), sizeof(void *)
 #define WEIGHTS(member) \
     offsetof(struct call, weights.member), sizeof(((struct call *)0)->weights.member)
 
@@ -222,10 +223,10 @@ static const struct {
     size_t at, size;
     int64_t value;
 } spoils[] = {
-    {ARGS(layer), 0},
-    {ARGS(compute), 0},
-    {ARGS(tuning), 0},
-    {ARGS(weights), 0},
+    {ARGS_POINTER(layer), 0},
+    {ARGS_POINTER(compute), 0},
+    {ARGS_POINTER(tuning), 0},
+    {ARGS_POINTER(weights), 0},
     {ARGS(inputs.dtype), HUM_E5M2},
     {ARGS(inputs.rank), 3},
     {ARGS(inputs.shape[0]), -1},

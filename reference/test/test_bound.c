@@ -246,7 +246,7 @@ START_TEST(rounding_of_a_flush)
     q->bs_codes[0] = dtype_encode(q->p.bs, 0x1p-11, DTYPE_TO_TOP);
     q->bs_codes[1] = q->bs_codes[2] = dtype_encode(q->p.bs, 0x1p-24, DTYPE_TO_TOP);
     for (int64_t l = 0; l < 384; l++) { /* groups with 2049, 1, 1 */
-        q->a[l] = l == 0 ? 17.0f : l < 128 ? 16.0f : l % 128 == 0;
+        q->a[l] = l == 0 ? 17.0f : l < 128 ? 16.0f : (float)(l % 128 == 0);
         q->w[l] = 1.0f;
     }
     ref_bound_column(&b, 0, q->w, lo, hi, exact);
@@ -276,7 +276,7 @@ START_TEST(orders_of_slices)
         q->input_scale[0] = 1.0f;
         q->bs_codes[0] = dtype_encode(q->p.bs, 1.0, DTYPE_TO_TOP);
         for (int64_t l = 0; l < 384; l++) {
-            q->a[l] = l < 256 ? l % 128 == 0 : 2.0f;
+            q->a[l] = l < 256 ? (float)(l % 128 == 0) : 2.0f;
             q->w[l] = 1.0f;
         }
         ref_bound_column(&b, 0, q->w, lo, hi, exact);

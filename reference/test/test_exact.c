@@ -283,7 +283,8 @@ START_TEST(chunks_by_brute_force)
         struct ref_chunks got, want;
 
         make_product(&p, t, t % 3 ? 100 : 2000);
-        got = ref_exact_chunks(p.a, p.na, p.m, p.w, p.nw, p.n, p.k, work);
+        got = ref_exact_chunks(&(struct ref_rows){p.a, p.na, p.m},
+                               &(struct ref_rows){p.w, p.nw, p.n}, p.k, work);
         want = brute_chunks(&p);
         if (!(ref_exact_p(p.na, p.m, p.nw, p.n) < 0x1p24)) /* f32 does not hold the sums */
             want.sum = want.range = HUGE_VAL;
@@ -302,6 +303,7 @@ START_TEST(chunks_of_pairs)
 {
     float a[16], w[16] = {0}, work[16 * 16 + 64];
     struct ref_norm na, nw;
+    const struct ref_rows rows = {a, &na, 1}, columns = {w, &nw, 1};
     struct ref_chunks got;
 
     for (int l = 0; l < 16; l++)
@@ -310,12 +312,12 @@ START_TEST(chunks_of_pairs)
     w[7] = -4.0f;
     ref_norms(a, 1, 16, &na);
     ref_norms(w, 1, 16, &nw);
-    got = ref_exact_chunks(a, &na, 1, w, &nw, 1, 16, work);
+    got = ref_exact_chunks(&rows, &columns, 16, work);
     ck_assert(got.sum == 3.0 && got.range == 3.0);
     w[8] = -5.0f;
     w[7] = 0.0f;
     ref_norms(w, 1, 16, &nw);
-    got = ref_exact_chunks(a, &na, 1, w, &nw, 1, 16, work);
+    got = ref_exact_chunks(&rows, &columns, 16, work);
     ck_assert(nw.unit == 0 && got.sum == 30.0 && got.range == 15.0);
 }
 END_TEST

@@ -127,7 +127,8 @@ static const char *operand_fault(const struct ref_gemm *p, enum ref_fill kind)
 static const char *chunk_fault(const struct ref_gemm *p, const struct measured *x)
 {
     float *work = calloc((size_t)(16 * p->k + 64), sizeof *work);
-    struct ref_chunks c = ref_exact_chunks(x->a, x->na, p->m, x->w, x->nw, p->n, p->k, work);
+    const struct ref_rows a = {x->a, x->na, p->m}, w = {x->w, x->nw, p->n};
+    struct ref_chunks c = ref_exact_chunks(&a, &w, p->k, work);
 
     free(work);
     if (!(fmin(c.sum, c.range) <= ldexp(1.0, p->c->man_bits + 1)))
@@ -350,6 +351,42 @@ START_TEST(tiny)
 }
 END_TEST
 
+/* E2: the bias of a column is a whole number of units of that column's sums and leaves them room,
+ * whatever scale its block has: slices add it to sums of 16 bits. */
+START_TEST(block_bias)
+{
+    static const char *const weights[] = {"e2m1", "uint4", "e2m3"};
+    const struct dtype *a = dtype_find(_i % 2 ? "f16" : "bf16");
+    struct ref_fill_spec spec = {.kind = REF_FILL_E2, .seed = 0xda9d};
+    struct ref_gemm p = {.a = a,
+                         .b = dtype_find(weights[_i / 2]),
+                         .c = a,
+                         .bs = dtype_find("f32"),
+                         .m = 4,
+                         .n = 150,
+                         .k = 256,
+                         .scale = REF_SCALE_BLOCK,
+                         .group = 64,
+                         .group_n = 64,
+                         .has_bias = true};
+    double most = ldexp(1.0, a->man_bits + 1) / 4.0;
+    struct measured x;
+    struct filled f;
+
+    filled_make(&f, &p, &spec);
+    measure(&f.p, &x);
+    for (int64_t j = 0; j < p.n; j++) {
+        double bias = dtype_decode(a, f.in.bias[j]);
+        double units = ldexp(bias, -x.na[0].unit - x.nw[j].unit);
+
+        EXPECT(bias != 0.0 && units == floor(units) && fabs(units) <= most,
+               "%s x %s: the bias of column %d is %g units", a->name, p.b->name, (int)j, units);
+    }
+    measured_free(&x);
+    filled_free(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fill");
@@ -361,6 +398,7 @@ int main(void)
     tcase_add_loop_test(tc, families, 0, FAMILY_ACTIVATIONS);
     tcase_add_loop_test(tc, heavy_terms, 0, (int)(sizeof heavy / sizeof heavy[0]));
     tcase_add_loop_test(tc, short_k, 0, 7 * 8);
+    tcase_add_loop_test(tc, block_bias, 0, 6);
     tcase_add_loop_test(tc, tiny, 0, FAMILY_ACTIVATIONS);
     suite_add_tcase(s, tc);
     r = srunner_create(s);

@@ -83,7 +83,8 @@ static void check_operands(const struct problem *q)
     ck_assert(memcmp(alone, w + 2 * K, sizeof alone) == 0);
     for (int j = 0; j < N; j++)
         for (int l = 0; l < K; l += 9) {
-            uint32_t code = (uint32_t)word((uint64_t)(j * K + l)) & ((1u << p->b->bits) - 1);
+            uint32_t code =
+                (uint32_t)word((uint64_t)j * K + (uint64_t)l) & ((1u << p->b->bits) - 1);
             double got = ref_weight(p, j, l, code), want = slow_weight(p, j, l, code);
 
             EXPECT(same(got, want), "code 0x%x would read as %a, not %a", code, got, want);
@@ -154,8 +155,8 @@ static void check_epilogue(const struct problem *q, double factor)
         x[i] = any_sum(p, word((uint64_t)i + 77777 * (uint64_t)q->b[0]));
     for (int i = 0; i < M * 3; i++)
         sub[i] = x[i / 3 * N + cols[i % 3]];
-    ref_epilogue_rows(&e, 0, M, NULL, N, x, work, rows);
-    ref_epilogue_rows(&e, 1, M, cols, 3, sub + 3, work, some);
+    ref_epilogue_rows(&e, &(struct ref_block){0, M, NULL, N}, x, work, rows);
+    ref_epilogue_rows(&e, &(struct ref_block){1, M, cols, 3}, sub + 3, work, some);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             double want = slow_epilogue(p, i, j, x[i * N + j], factor, true);
