@@ -49,6 +49,8 @@ static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int
 
     if (s->f.all_scales && s->p->fused_e8m0 && s->groups == 2) /* all pairs within a row */
         return fused_code(index & 1 ? (uint64_t)col : (uint64_t)col >> 8);
+    if (s->f.all_scales && s->p->fused_e8m0 && s->f.kind == REF_FILL_R) /* has sums of infinities */
+        return fused_code(fill_turn(s, index));
     if (s->f.all_scales && t->bits <= 16)
         return code_in_turn(t, fill_turn(s, index));
     switch (s->f.kind) {

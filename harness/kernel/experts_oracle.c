@@ -302,7 +302,9 @@ static void compare(const struct step_data *got, const struct want *w, struct fi
         if (!holds(got, w, i))
             wrong(f, got->t, row, i % got->cols, got->codes[i], w->data.codes[i]);
     }
-    for (int64_t i = 0; got->scales && i < got->rows; i++)
+    if (!got->scales != !w->data.scales)
+        f->wrong++;
+    for (int64_t i = 0; got->scales && w->data.scales && i < got->rows; i++)
         if (is_live(got, i) && !ref_code_holds(f32, got->scales[i], w->data.scales[i]))
             wrong(f, f32, i, 0, got->scales[i], w->data.scales[i]);
     finding_judge(f, "differ from the only right code");

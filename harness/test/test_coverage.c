@@ -1,5 +1,5 @@
 /* Is everything in suites/nightly.yaml? For each family the axis table is turned into a suite of
- * one pairwise entry that states every value of every axis, without `where`. What its plan holds is
+ * pairwise entries that state every value of every axis, without `where`. What its plan holds is
  * what the legality rules allow: the search behind `combine: pairwise` finds a case for each pair
  * of values or proves that none is legal (plan.gaps counts what it could not decide: none). The
  * nightly plan must hold the same values and the same pairs.
@@ -25,9 +25,7 @@
 
 /* ---- the values ------------------------------------------------------------------------------ */
 
-/* Whole numbers, which the axis table gives as a range; formats that only count in some modes; and
- * two options of products, and fill C, that are legal only with few values of the others, where
- * they are entries of their own: the search cannot decide many of their pairs otherwise. */
+/* Why pairs are left out (`apart`). */
 #define EVERY_CODE                                                                         \
     "scale and zero point codes in turn are for readout and exhaustive; every other fill " \
     "chooses scales that keep its sums exact"
@@ -40,6 +38,8 @@
     "occur in 512 x 512 and to be read out: f16 accumulators overflow, the pairs of fused scales " \
     "are nightly/fused-range"
 
+/* Two options of products, and fill C, are legal only with few values of other axes. They are
+ * entries of their own: the search cannot decide many of their pairs otherwise. */
 #define NOT_C "E1, E2, W, S, P, O, X, R"
 enum part { ALL, FUSED, INTEGER, CONVERSION, ENTRIES };
 static const char *const part_names[ENTRIES] = {"all", "fused", "integer", "conversion"};
@@ -49,7 +49,7 @@ static const struct {
     enum part entry;
     enum axis_id axis;
     const char *values;
-} narrow[] = { /* before the next table */
+} narrow[] = { /* products only; goes before the next table */
     {FUSED,   AX_FUSED,       "true"},
     {FUSED,   AX_INT_SCALE,   "false"},
     {FUSED,   AX_A,           "e4m3, int8"},
@@ -85,6 +85,8 @@ static const struct {
     {ALL,     AX_FUSED,       "auto, false"},
 };
 
+/* Whole numbers, which the axis table gives as a range, and formats that only count in some
+ * modes. */
 static const struct {
     unsigned families;
     enum axis_id axis;

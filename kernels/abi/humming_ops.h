@@ -171,8 +171,8 @@ struct hum_experts_config {
 
 struct hum_buffer_meta {
     int64_t rows, cols;
+    size_t bytes; /* 0: not needed */
     int32_t dtype;
-    size_t bytes;      /* 0: not needed */
     int32_t workspace; /* 1 or 2 */
 };
 

@@ -14,7 +14,7 @@ static void check_reason(const char reason[HUM_REASON_BYTES])
     ck_assert_ptr_null(strchr(reason, '\n'));
 }
 
-/* ---- configurations -------------------------------------------------------------------------- */
+/* ---- configurations ---- */
 
 /* Weights that an activation's format takes: uint1 to uint_most (with integer zero points
  * zero_most), floats with e_least to e_most and up to m_most bits. Source: upstream's rules for its
@@ -206,15 +206,15 @@ START_TEST(refuses_too_many_slices)
 }
 END_TEST
 
-/* ---- tensors --------------------------------------------------------------------------------- */
+/* ---- tensors ---- */
 
 struct call {
     struct hum_gemm_args args;
     struct hum_weights weights;
 };
 
-#define ARGS(member)         offsetof(struct call, args.member), sizeof(((struct call *)0)->args.member)
-#define ARGS_POINTER(member) offsetof(struct call, args.member), sizeof(void *)
+#define ARGS(member)    offsetof(struct call, args.member), sizeof(((struct call *)0)->args.member)
+#define POINTER(member) offsetof(struct call, args.member), sizeof(void *)
 #define WEIGHTS(member) \
     offsetof(struct call, weights.member), sizeof(((struct call *)0)->weights.member)
 
@@ -223,10 +223,10 @@ static const struct {
     size_t at, size;
     int64_t value;
 } spoils[] = {
-    {ARGS_POINTER(layer), 0},
-    {ARGS_POINTER(compute), 0},
-    {ARGS_POINTER(tuning), 0},
-    {ARGS_POINTER(weights), 0},
+    {POINTER(layer), 0},
+    {POINTER(compute), 0},
+    {POINTER(tuning), 0},
+    {POINTER(weights), 0},
     {ARGS(inputs.dtype), HUM_E5M2},
     {ARGS(inputs.rank), 3},
     {ARGS(inputs.shape[0]), -1},

@@ -19,7 +19,7 @@ static void describe(const struct ref_gemm *p, enum ref_fill kind, char *out, si
                    p->f16_accum, p->int_scale, p->fused_e8m0);
 }
 
-/* ---- what a problem is for exact.h: scales on accumulators multiplied into the operands ------ */
+/* ---- what a problem is for exact.h: scales on accumulators multiplied into the operands ---- */
 
 struct measured {
     float *a, *w; /* m x k, n x k */
@@ -85,7 +85,7 @@ static void measured_free(struct measured *x)
     free(x->nw);
 }
 
-/* ---- conditions ------------------------------------------------------------------------------ */
+/* ---- conditions ---- */
 
 /* P of the largest terms the formats have, three binades of a wide weight format being one window.
  * */
@@ -268,7 +268,7 @@ START_TEST(heavy_terms)
 }
 END_TEST
 
-/* ---- k that is no multiple of 8, or less than 8 ---------------------------------------------- */
+/* ---- k that is no multiple of 8, or less than 8 ---- */
 
 START_TEST(short_k)
 {
@@ -387,6 +387,34 @@ START_TEST(block_bias)
 }
 END_TEST
 
+/* R with all fused scales in turn: no weight is beyond f32, as sums of infinities have no bound. */
+START_TEST(fused_scales)
+{
+    struct ref_fill_spec spec = {.kind = REF_FILL_R, .seed = 3, .all_scales = true};
+    struct ref_gemm p = {.a = dtype_find(_i ? "int8" : "e4m3"),
+                         .b = dtype_find("e2m1"),
+                         .c = dtype_find("bf16"),
+                         .bs = dtype_find("e8m0"),
+                         .m = 4,
+                         .n = 128,
+                         .k = 512,
+                         .scale = REF_SCALE_GROUP,
+                         .group = 128,
+                         .group_n = 1,
+                         .fused_e8m0 = true,
+                         .fused_range = _i ? 3 : 11};
+    struct measured x;
+    struct filled f;
+
+    filled_make(&f, &p, &spec);
+    measure(&f.p, &x);
+    for (int64_t i = 0; i < p.n * p.k; i++)
+        EXPECT(isfinite(x.w[i]), "weight %d is %g", (int)i, (double)x.w[i]);
+    measured_free(&x);
+    filled_free(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fill");
@@ -398,6 +426,7 @@ int main(void)
     tcase_add_loop_test(tc, families, 0, FAMILY_ACTIVATIONS);
     tcase_add_loop_test(tc, heavy_terms, 0, (int)(sizeof heavy / sizeof heavy[0]));
     tcase_add_loop_test(tc, short_k, 0, 7 * 8);
+    tcase_add_loop_test(tc, fused_scales, 0, 2);
     tcase_add_loop_test(tc, block_bias, 0, 6);
     tcase_add_loop_test(tc, tiny, 0, FAMILY_ACTIVATIONS);
     suite_add_tcase(s, tc);
