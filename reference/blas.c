@@ -37,7 +37,7 @@ enum { CUT_BYTES = REF_BLAS_ROWS_MAX * REF_BLAS_COLS * (int)sizeof(double) };
 /* One product while its threads run; only `next` changes. */
 struct product {
     const struct ref_blas *blas;
-    bool is_double;
+    bool is_double, exact;
     size_t size; /* of an element */
     int64_t m, n, k, row_blocks;
     const char *a, *w;
@@ -47,19 +47,27 @@ struct product {
     long long blocks;
 };
 
-/* First row of row block b: 0, 64, 128, 256, 512, ... (blas.h). */
-static int64_t block_row(int64_t b)
+static int64_t slab_cols(bool exact)
 {
-    return b < 2    ? b * REF_BLAS_ROWS_MIN
+    return exact ? REF_BLAS_COLS_EXACT : REF_BLAS_COLS;
+}
+
+/* First row of row block b (blas.h): 0, 64, 128, 256, 512, ..., or, of exact data, tall ones. */
+static int64_t block_row(int64_t b, bool exact)
+{
+    return exact    ? b * REF_BLAS_ROWS_EXACT
+           : b < 2  ? b * REF_BLAS_ROWS_MIN
            : b == 2 ? INT64_C(2) * REF_BLAS_ROWS_MIN
                     : (b - 2) * REF_BLAS_ROWS_MAX;
 }
 
-static int64_t count_row_blocks(int64_t m)
+static int64_t count_row_blocks(int64_t m, bool exact)
 {
     int64_t b = m <= REF_BLAS_ROWS_MAX ? 0 : m / REF_BLAS_ROWS_MAX + 1;
 
-    while (block_row(b) < m)
+    if (exact)
+        return (m + REF_BLAS_ROWS_EXACT - 1) / REF_BLAS_ROWS_EXACT;
+    while (block_row(b, exact) < m)
         b++;
     return b;
 }
@@ -77,9 +85,11 @@ static void multiply(const struct product *p, int64_t rows, int64_t cols, const 
  * whole. */
 static void multiply_block(const struct product *p, long long block, char *cut)
 {
-    const int64_t b = block % p->row_blocks, col = block / p->row_blocks * REF_BLAS_COLS;
-    const int64_t cols = p->n - col < REF_BLAS_COLS ? p->n - col : REF_BLAS_COLS;
-    const int64_t row = block_row(b), rows = block_row(b + 1) - row;
+    const int64_t slab = slab_cols(p->exact);
+    const int64_t b = block % p->row_blocks, col = block / p->row_blocks * slab;
+    const int64_t cols = p->n - col < slab ? p->n - col : slab;
+    const int64_t row = block_row(b, p->exact), whole = block_row(b + 1, p->exact) - row;
+    const int64_t rows = p->exact && p->m - row < whole ? p->m - row : whole;
     const size_t size = p->size;
     const char *w = p->w + (size_t)(col * p->k) * size;
     char *c = p->c + (size_t)(row * p->n + col) * size;
@@ -127,10 +137,11 @@ static void work_all(struct hand *hands, int count)
 static bool make_space(struct product *p, int threads, char **space)
 {
     const size_t cuts = (size_t)threads * CUT_BYTES;
-    const int64_t row = block_row(p->row_blocks - 1), rows = block_row(p->row_blocks) - row;
+    const int64_t row = block_row(p->row_blocks - 1, p->exact);
+    const int64_t rows = block_row(p->row_blocks, p->exact) - row;
 
     *space = NULL;
-    if (row + rows == p->m)
+    if (p->exact || row + rows == p->m)
         return true;
     *space = calloc(cuts + (size_t)(rows * p->k) * p->size, 1);
     if (!*space)
@@ -143,19 +154,22 @@ static bool make_space(struct product *p, int threads, char **space)
 
 bool ref_blas_multiply(const struct ref_blas *blas, const struct ref_blas_product *x, int threads)
 {
-    struct product p = {.blas = blas, .is_double = x->is_double, .m = x->m, .n = x->n, .k = x->k};
+    struct product p = {.blas = blas, .is_double = x->is_double, .exact = x->exact};
     struct hand hands[REF_BLAS_THREADS_MAX];
     char *space;
 
     if (!(x->m >= 1 && x->n >= 1 && x->k >= 1 && x->m <= INT_MAX && x->n <= INT_MAX &&
           x->k <= INT_MAX))
         return false;
+    p.m = x->m;
+    p.n = x->n;
+    p.k = x->k;
     p.size = x->is_double ? sizeof(double) : sizeof(float);
     p.a = x->a;
     p.w = x->w;
     p.c = x->c;
-    p.row_blocks = count_row_blocks(x->m);
-    p.blocks = (x->n + REF_BLAS_COLS - 1) / REF_BLAS_COLS * p.row_blocks;
+    p.row_blocks = count_row_blocks(x->m, x->exact);
+    p.blocks = (x->n + slab_cols(x->exact) - 1) / slab_cols(x->exact) * p.row_blocks;
     threads = threads > REF_BLAS_THREADS_MAX ? REF_BLAS_THREADS_MAX : threads;
     threads = threads > p.blocks ? (int)p.blocks : threads;
     threads = threads < 1 ? 1 : threads;
@@ -173,18 +187,32 @@ bool ref_blas_multiply(const struct ref_blas *blas, const struct ref_blas_produc
 bool ref_blas_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *w, float *c,
                   int threads)
 {
-    struct ref_blas_product x = {.is_double = false, .m = m, .n = n, .k = k, .a = a, .w = w};
+    const struct ref_blas_product x = {.m = m, .n = n, .k = k, .a = a, .w = w, .c = c};
 
-    x.c = c;
     return ref_blas_multiply(&ref_blas_default, &x, threads);
 }
 
 bool ref_blas_f64(int64_t m, int64_t n, int64_t k, const double *a, const double *w, double *c,
                   int threads)
 {
-    struct ref_blas_product x = {.is_double = true, .m = m, .n = n, .k = k, .a = a, .w = w};
+    const struct ref_blas_product x = {true, false, m, n, k, a, w, c};
 
-    x.c = c;
+    return ref_blas_multiply(&ref_blas_default, &x, threads);
+}
+
+bool ref_blas_exact_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *w, float *c,
+                        int threads)
+{
+    const struct ref_blas_product x = {false, true, m, n, k, a, w, c};
+
+    return ref_blas_multiply(&ref_blas_default, &x, threads);
+}
+
+bool ref_blas_exact_f64(int64_t m, int64_t n, int64_t k, const double *a, const double *w,
+                        double *c, int threads)
+{
+    const struct ref_blas_product x = {true, true, m, n, k, a, w, c};
+
     return ref_blas_multiply(&ref_blas_default, &x, threads);
 }
 
@@ -219,19 +247,21 @@ static void test_fill(int32_t *v, float *s, double *d, int count, int32_t range,
     }
 }
 
-static bool test_shape(const struct ref_blas *blas, struct test_data *t, int shape, bool is_double,
-                       char *reason, size_t size)
+static bool test_shape(const struct ref_blas *blas, struct test_data *t, int way, char *reason,
+                       size_t size)
 {
+    const bool is_double = way & 1, exact = way & 2; /* four ways to multiply a shape */
+    const int shape = way / 4;
     const int m = test_shapes[shape].m, n = test_shapes[shape].n, k = test_shapes[shape].k;
     const char *name = is_double ? "dgemm" : "sgemm";
     /* 2^7 x 2^7 x 1000 < 2^24 and 2^20 x 2^20 x 1000 < 2^51: every partial sum is exact. */
     const int32_t range = is_double ? 1 << 20 : 1 << 7;
-    struct ref_blas_product x = {false, m, n, k, t->sa, t->sw, t->sc};
+    struct ref_blas_product x = {false, exact, m, n, k, t->sa, t->sw, t->sc};
 
     test_fill(t->a, t->sa, t->da, m * k, range, 1);
     test_fill(t->w, t->sw, t->dw, n * k, range, 2);
     if (is_double)
-        x = (struct ref_blas_product){true, m, n, k, t->da, t->dw, t->dc};
+        x = (struct ref_blas_product){true, exact, m, n, k, t->da, t->dw, t->dc};
     if (!ref_blas_multiply(blas, &x, 1)) {
         (void)snprintf(reason, size, "no memory to test OpenBLAS");
         return false;
@@ -263,9 +293,8 @@ bool ref_blas_self_test_with(const struct ref_blas *blas, char *reason, size_t s
 
     if (!t)
         (void)snprintf(reason, size, "no memory to test OpenBLAS");
-    for (int i = 0; ok && i < (int)(sizeof test_shapes / sizeof test_shapes[0]); i++)
-        ok = test_shape(blas, t, i, false, reason, size) &&
-             test_shape(blas, t, i, true, reason, size);
+    for (int way = 0; ok && way < 4 * (int)(sizeof test_shapes / sizeof test_shapes[0]); way++)
+        ok = test_shape(blas, t, way, reason, size);
     free(t);
     return ok;
 }

@@ -15,6 +15,13 @@
  * least 64 rows. (Blocks of equal height would either waste more on small M or pack W once for
  * every few rows: OpenBLAS copies a slab for every call.)
  *
+ * Exact data need no such blocks. Where every operand is a multiple of a unit u_a or u_w and
+ * sum |a||w| <= 2^24 u_a u_w (2^53 in f64), every partial sum in any order is representable, so
+ * every order, fused or not, gives the same bits (exact.h measures it). The `exact` calls say that
+ * this holds: their slabs and row blocks are larger and nothing is padded, so that less is copied;
+ * their bits are those of the calls above. On other data they claim only that threads do not
+ * matter.
+ *
  * A is m x k, W n x k, C m x n; all row-major, borrowed, C apart from A and W. m, n, k from 1 to
  * 2^31 - 1.
  */
@@ -29,6 +36,8 @@ enum {
     REF_BLAS_COLS = 512,     /* columns of a slab */
     REF_BLAS_ROWS_MIN = 64,  /* rows of the smallest block */
     REF_BLAS_ROWS_MAX = 256, /* and of the largest */
+    REF_BLAS_COLS_EXACT = 1024,
+    REF_BLAS_ROWS_EXACT = 1024, /* of a block of exact data */
     REF_BLAS_THREADS_MAX = 64
 };
 
@@ -53,16 +62,22 @@ bool ref_blas_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *
 bool ref_blas_f64(int64_t m, int64_t n, int64_t k, const double *a, const double *w, double *c,
                   int threads);
 
-/* The same with another library. a, w and c point to double or float. */
+/* The same, of data that the caller has shown to be exact. */
+bool ref_blas_exact_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *w, float *c,
+                        int threads);
+bool ref_blas_exact_f64(int64_t m, int64_t n, int64_t k, const double *a, const double *w,
+                        double *c, int threads);
+
+/* All four, with another library. a, w and c point to double or float. */
 struct ref_blas_product {
-    bool is_double;
+    bool is_double, exact;
     int64_t m, n, k;
     const void *a, *w;
     void *c;
 };
 bool ref_blas_multiply(const struct ref_blas *blas, const struct ref_blas_product *x, int threads);
 
-/* Multiplies integers of several shapes, in both precisions, through the blocks above, and compares
+/* Multiplies integers of several shapes, in both precisions and both kinds of blocks, and compares
  * every element with an int64 product. The values use the full width (f32: sums up to 2^24; f64: up
  * to 2^51), so that a product of too little precision is seen. True: all equal. False: `reason`
  * holds one sentence that names the core type of the library, the product and the shape. Under 30

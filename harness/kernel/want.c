@@ -145,7 +145,7 @@ static bool multiply(const struct problem *q, const float *a, const float *w, in
     if (q->p < 0x1p24) {
         float *c32 = arena_alloc(arena, (size_t)(m * n), sizeof *c32);
 
-        if (!c32 || !ref_blas_f32(m, n, k, a, w, c32, threads))
+        if (!c32 || !ref_blas_exact_f32(m, n, k, a, w, c32, threads))
             return false;
         widen(c32, c, (size_t)(m * n));
     } else {
@@ -156,7 +156,9 @@ static bool multiply(const struct problem *q, const float *a, const float *w, in
             return false;
         widen(a, a64, (size_t)(m * k));
         widen(w, w64, (size_t)(n * k));
-        return ref_blas_f64(m, n, k, a64, w64, c, threads);
+        if (!(q->p <= 0x1p53)) /* judged inexact; the bits are still those of every other m */
+            return ref_blas_f64(m, n, k, a64, w64, c, threads);
+        return ref_blas_exact_f64(m, n, k, a64, w64, c, threads);
     }
     return true;
 }

@@ -92,6 +92,31 @@ START_TEST(bits_independent_of_m_and_threads)
 }
 END_TEST
 
+/* Exact data: the calls for them return what the others do, for any m and number of threads. Sums
+ * of k <= 768 products of 2^7 x 2^7 and 2^20 x 2^20 are exact. */
+START_TEST(exact_data_any_blocks)
+{
+    struct operands o = make(2 * REF_BLAS_ROWS_EXACT + 5, widths[_i].n, widths[_i].k);
+
+    for (int64_t i = 0; i < o.m * o.k; i++)
+        o.sa[i] = rintf(o.sa[i] * 0x1p7f), o.da[i] = rint(o.da[i] * 0x1p20);
+    for (int64_t i = 0; i < o.n * o.k; i++)
+        o.sw[i] = rintf(o.sw[i] * 0x1p7f), o.dw[i] = rint(o.dw[i] * 0x1p20);
+    ck_assert(ref_blas_f32(o.m, o.n, o.k, o.sa, o.sw, o.sc, 1));
+    ck_assert(ref_blas_f64(o.m, o.n, o.k, o.da, o.dw, o.dc, 1));
+    for (int h = 0; h < 6; h++) {
+        const int64_t m = h < 3 ? heights[5 * h] : h * REF_BLAS_ROWS_EXACT / 3 + 5 * h % 2;
+        const size_t count = (size_t)(m * o.n);
+
+        ck_assert(ref_blas_exact_f32(m, o.n, o.k, o.sa, o.sw, o.sd, h % 3 + 1));
+        ck_assert(ref_blas_exact_f64(m, o.n, o.k, o.da, o.dw, o.dd, h % 3 + 1));
+        ck_assert_msg(!memcmp(o.sc, o.sd, count * sizeof(float)), "f32, m=%d", (int)m);
+        ck_assert_msg(!memcmp(o.dc, o.dd, count * sizeof(double)), "f64, m=%d", (int)m);
+    }
+    unmake(&o);
+}
+END_TEST
+
 /* Against a plain sum in the order of k: |difference| <= 2 gamma_k sum |a||w| (Higham, Accuracy and
  * Stability, 3.1). */
 START_TEST(product_is_right)
@@ -207,6 +232,7 @@ int main(void)
     ref_blas_init();
     tcase_add_loop_test(tc, bits_independent_of_m_and_threads, 0,
                         (int)(sizeof widths / sizeof widths[0]));
+    tcase_add_loop_test(tc, exact_data_any_blocks, 0, (int)(sizeof widths / sizeof widths[0]));
     tcase_add_loop_test(tc, product_is_right, 0, (int)(sizeof widths / sizeof widths[0]));
     tcase_add_test(tc, refuses_bad_sizes);
     tcase_add_loop_test(tc, self_test_sees_wrong_libraries, 0,
