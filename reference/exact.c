@@ -1,5 +1,6 @@
 #include "reference/exact.h"
 
+#include "reference/fault.h"
 #include "reference/target.h"
 
 #include <math.h>
@@ -49,7 +50,7 @@ TARGET_CLONES static bool integers(const float *x, int64_t k, const float scale[
     }
     *bits = any;
     *sum = total;
-    return !lost;
+    return !lost || REF_FAULT(EXACT_LOW_BITS_IGNORED);
 }
 
 static struct ref_norm norm_of(const float *x, int64_t k)
@@ -95,6 +96,8 @@ double ref_exact_p(const struct ref_norm *a, int64_t m, const struct ref_norm *w
             double by_a = a[i].sum * w[j].max, by_w = a[i].max * w[j].sum;
             double p = by_a < by_w ? by_a : by_w;
 
+            if (REF_FAULT(EXACT_P_TOO_SMALL))
+                p = a[i].max * w[j].max;
             top = p > top ? p : top;
         }
     }
@@ -147,6 +150,8 @@ struct ref_chunks ref_exact_chunks(const struct ref_rows *a, const struct ref_ro
     struct ref_chunks top = {0};
     float sum[PANEL], range[PANEL], scale[2];
 
+    if (REF_FAULT(EXACT_CHUNKS_SKIPPED))
+        return top;
     if (!(ref_exact_p(a->norms, a->count, w->norms, w->count) < 0x1p24))
         return (struct ref_chunks){HUGE_VAL, HUGE_VAL};
     for (int64_t i0 = 0; i0 < a->count; i0 += PANEL) {

@@ -1,5 +1,6 @@
 #include "reference/fill.h"
 
+#include "reference/fault.h"
 #include "reference/fill_plan.h"
 
 #include <math.h>
@@ -30,7 +31,9 @@ static void dense_row(const struct fill_plan *s, int64_t row, uint16_t *out)
 
     for (int parity = 0; parity < 2; parity++)
         for (int i = 0; i < s->alphas; i++)
-            codes[parity][i] = encode_a(s, ldexp(s->alpha[parity][i], e));
+            codes[parity][i] = encode_a(s, REF_FAULT(FILL_ZERO_ACTIVATIONS) && i == 0
+                                               ? 0.0
+                                               : ldexp(s->alpha[parity][i], e));
     for (int64_t l = 0; l < s->p->k; l++) {
         uint8_t r = rng_byte(s->f.seed, RNG_A, s->a_stride, row, l);
 
@@ -51,7 +54,7 @@ static void paired_row(const struct fill_plan *s, int64_t row, uint16_t *out)
         int matching = fill_matching(s, l / 8);
 
         for (int64_t i = 0; i < 8 && l + i < s->p->k; i++) {
-            int64_t lead = l + 8 <= s->p->k && i > 3 ? i ^ matching : i;
+            int64_t lead = l + 8 <= s->p->k ? fill_lead(i, matching) : i;
 
             out[l + i] = codes[word >> (8 * lead) & 255];
         }
@@ -270,9 +273,9 @@ static void random_column(const struct fill_plan *s, int64_t col, uint8_t *out)
     static const uint64_t every = 0x0101010101010101u;
     const struct dtype *b = s->p->b;
     const struct fill_window *w = fill_window(s, col);
-    bool by_table = s->windows > 1 || s->f.kind != REF_FILL_E1;
-    bool free_low =
-        fill_is_sparse(s) || s->f.kind == REF_FILL_R || s->f.kind == REF_FILL_W || b->bits == 1;
+    bool by_table = s->windows > 1 || s->f.kind != REF_FILL_E1 || REF_FAULT(FILL_ONE_SIGN);
+    bool free_low = fill_is_sparse(s) || s->f.kind == REF_FILL_R || s->f.kind == REF_FILL_W ||
+                    b->bits == 1 || REF_FAULT(FILL_EQUAL_NEIGHBOURS);
     uint64_t mask = every * ((1u << b->bits) - 1) & ~(free_low ? 0 : every);
     uint64_t h = rng_word(s->f.seed, RNG_COLUMN, (uint64_t)col) & 1;
     uint64_t low = free_low ? 0 : 0x0100010001000100u >> (8 * h);
@@ -360,11 +363,13 @@ static void paired_chunk(const struct fill_plan *s, const struct fill_window *w,
         uint32_t r = (uint32_t)(remainders >> (16 * i)) & 0xffff;
         int step = (r & 0x7fff) < active ? (r >> 15 ? 1 : -1) : 0;
         const uint8_t *pair = s->pair[step + 1][w->code[codes >> (8 * i) & 255]];
+        int at;
 
         if ((pair[1] & magnitude) < w->low) /* below the window steps are half as large */
             pair = s->pair[1 - step][pair[0]];
-        out[i] = pair[0];
-        out[i ^ matching] = pair[1];
+        at = REF_FAULT(FILL_PAIRS_XOR_1) ? 2 * i : i;
+        out[at] = pair[0];
+        out[at ^ matching] = pair[1];
     }
 }
 
@@ -453,7 +458,7 @@ const char *ref_fill(const struct ref_fill_spec *f, const struct ref_gemm *p,
     if (fill_is_paired(&s))
         make_pairs(&s);
     for (int64_t i = 0; out->a && i < p->m; i++)
-        fill_a_row(&s, i, out->a + i * p->k);
+        fill_a_row(&s, REF_FAULT(FILL_ROWS_ALIKE) ? 0 : i, out->a + i * p->k);
     for (int64_t j = 0; out->b && j < ref_columns(p); j++)
         fill_b_column(&s, j, out->b + j * p->k);
     fill_all_scales(&s, out);

@@ -1,5 +1,7 @@
 #include "reference/fill_plan.h"
 
+#include "reference/fault.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +111,7 @@ static void make_window(const struct fill_plan *s, int first, int binades, struc
     if (b->exp_bits == 0)
         w->unit = 0; /* magnitudes are whole */
     w->low = shifted ? first << b->man_bits : 0;
-    if (s->f.kind == REF_FILL_W)
+    if (s->f.kind == REF_FILL_W || REF_FAULT(FILL_ONE_SIGN))
         one_sign(s->p, w);
     measure(s, w);
 }
@@ -483,16 +485,7 @@ void fill_plan_init(struct fill_plan *s, const struct ref_fill_spec *f, const st
  * neighbour. */
 int fill_matching(const struct fill_plan *s, int64_t chunk)
 {
-    return rng_word(s->f.seed, RNG_PAIR, (uint64_t)chunk) & 1 ? 5 : 6;
-}
+    const bool five = rng_word(s->f.seed, RNG_PAIR, (uint64_t)chunk) & 1;
 
-/* Nothing, exactly half, half less and more one unit of the scale's significand, and the same
- * around a whole. */
-double fill_fraction(const struct fill_plan *s, int64_t col)
-{
-    double u = ldexp(1.0, -s->p->bs->man_bits - 1);
-    const double fractions[FILL_FRACTIONS] = {0.0,     0.5, 0.5 - u / 2, 0.5 + u,
-                                              1.0 - u, 1.0, -0.5,        0.25};
-
-    return fractions[col % FILL_FRACTIONS];
+    return REF_FAULT(FILL_PAIRS_XOR_1) ? 1 : five ? 5 : 6;
 }

@@ -61,16 +61,18 @@ double fill_random_scale(const struct dtype *a);
  * itself in an incomplete last chunk. */
 int fill_matching(const struct fill_plan *s, int64_t chunk);
 
+/* The first of the pair that place i of a complete chunk belongs to. */
+static inline int64_t fill_lead(int64_t i, int matching)
+{
+    return (i ^ matching) < i ? i ^ matching : i;
+}
+
 /* all_scales: the place of scale (col, g) among those with the same code, and that code's number.
  * */
 static inline uint64_t fill_turn(const struct fill_plan *s, uint64_t index)
 {
     return index / (uint64_t)s->repeats;
 }
-
-/* Fill C: columns cycle through these fractions of a unit in the last place of the output. */
-enum { FILL_FRACTIONS = 8 };
-double fill_fraction(const struct fill_plan *s, int64_t col);
 
 /* Fills with one or two live k a row. */
 static inline bool fill_is_sparse(const struct fill_plan *s)

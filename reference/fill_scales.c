@@ -1,6 +1,8 @@
 /* Scales, zero points and bias of all fills. */
 #include "reference/fill_plan.h"
 
+#include "reference/fault.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -39,6 +41,19 @@ static uint32_t fused_code(uint64_t index)
     return (index & 255) <= 250 ? (uint32_t)(index & 255) : 127;
 }
 
+enum { FRACTIONS = 8 };
+
+/* Fill C: columns cycle through these fractions of a unit in the last place of the output: nothing,
+ * exactly half, half less and more one unit of the scale's significand, and the same around a
+ * whole. */
+static double fraction(const struct fill_plan *s, int64_t col)
+{
+    double u = ldexp(1.0, -s->p->bs->man_bits - 1);
+    const double fractions[FRACTIONS] = {0.0, 0.5, 0.5 - u / 2, 0.5 + u, 1.0 - u, 1.0, -0.5, 0.25};
+
+    return fractions[col % FRACTIONS];
+}
+
 /* Scale number `index`, first output column `col` that it serves. */
 static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int64_t col)
 {
@@ -63,7 +78,7 @@ static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int
         x = t->is_signed ? ldexp(1.0, f) : ldexp(1.0, f + (int)(r & 1));
         break;
     case REF_FILL_C:
-        x = index % (uint64_t)s->groups == 0 ? 1.0 : fill_fraction(s, col);
+        x = index % (uint64_t)s->groups == 0 ? 1.0 : fraction(s, col);
         sign = 1.0;
         break;
     case REF_FILL_S:
@@ -74,9 +89,12 @@ static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int
         break;
     case REF_FILL_E1:
     case REF_FILL_X:
-        x = ldexp(s->sigma[(r >> 4) % (uint64_t)s->sigmas], f + (int)(r >> 8 & 1));
+        x = ldexp(s->sigma[(r >> 4) % (uint64_t)s->sigmas],
+                  f + (int)(r >> 8 & 1) * (REF_FAULT(FILL_UNIT_TOO_SMALL) ? 20 : 1));
         break;
     }
+    if (REF_FAULT(FILL_SHORT_SCALES) && x != 0.0)
+        x = ldexp(1.0, ilogb(x));
     if (s->f.kind == REF_FILL_X && s->p->f16_accum)
         x = ldexp(1.0, f);
     if (s->f.kind == REF_FILL_W)

@@ -1,5 +1,6 @@
 #include "reference/freivalds.h"
 
+#include "reference/fault.h"
 #include "reference/rng.h"
 #include "reference/target.h"
 
@@ -83,6 +84,11 @@ static void count_wrong(const bool *wrong, int64_t count, int64_t *total, int64_
     }
 }
 
+static uint64_t random_word(uint64_t seed, uint32_t stream, int64_t index)
+{
+    return REF_FAULT(FREIVALDS_ZERO_VECTOR) ? 0 : rng_word(seed, stream, (uint64_t)index);
+}
+
 bool ref_freivalds_check(const struct ref_freivalds *f, uint64_t *work, bool *row_wrong,
                          bool *col_wrong, struct ref_freivalds_found *found)
 {
@@ -94,9 +100,9 @@ bool ref_freivalds_check(const struct ref_freivalds *f, uint64_t *work, bool *ro
 
     memset(work, 0, ref_freivalds_words(m, n, k) * sizeof *work);
     for (int64_t j = 0; j < n; j++)
-        r[j] = rng_word(f->seed, STREAM_COLUMNS, (uint64_t)j);
+        r[j] = random_word(f->seed, STREAM_COLUMNS, j);
     for (int64_t i = 0; i < m; i++) {
-        const uint64_t s = rng_word(f->seed, STREAM_ROWS, (uint64_t)i);
+        const uint64_t s = random_word(f->seed, STREAM_ROWS, i);
 
         add_scaled(t_col, f->alpha + i * k, s, k);
         y_row[i] = add_scaled_and_dot(y_col, f->y + i * n, s, r, n);

@@ -1,6 +1,7 @@
 #include "reference/gemm.h"
 
 #include "reference/codec16.h"
+#include "reference/fault.h"
 #include "reference/round.h"
 
 #include <math.h>
@@ -33,6 +34,8 @@ static double weight_scale(const struct ref_gemm *p, int64_t col, int64_t l)
     int64_t groups = ref_groups(p);
     int64_t g = p->group ? l / p->group : 0;
 
+    if (REF_FAULT(REFERENCE_GROUP_INDEX_MINUS_1) && g > 0)
+        g--;
     switch (p->scale) {
     case REF_SCALE_CHANNEL:
         return decode_scale(p->bs, p->bs_codes[col]);

@@ -1,5 +1,7 @@
 #include "reference/quantize.h"
 
+#include "reference/fault.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -148,7 +150,8 @@ static double magnitude_number(const struct dtype *t, double y)
     e = t->exp_bits && y > 0.0 && e - 1 > e_min ? e - 1 : e_min;
     steps = ldexp(y, t->man_bits - e);
     down = floor(steps);
-    if (steps - down > 0.5)
+    if (steps - down > 0.5 ||
+        (REF_FAULT(REFERENCE_QUANT_TIES_TO_EVEN) && steps - down == 0.5 && fmod(down, 2.0) != 0.0))
         down += 1.0;
     return down + (double)((e - e_min) * (1 << t->man_bits));
 }

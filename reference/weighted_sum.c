@@ -1,5 +1,7 @@
 #include "reference/weighted_sum.h"
 
+#include "reference/fault.h"
+
 #include <stddef.h>
 
 bool ref_weighted_sum_skips(const struct ref_weighted_sum *s, int64_t token, int64_t j)
@@ -37,6 +39,8 @@ static void sum_token(const struct ref_weighted_sum *s, int64_t token, uint32_t 
                 continue;
             product = s->inputs[slot * s->width + h] * s->weights[slot];
             acc += product;
+            if (REF_FAULT(REFERENCE_SUM_IN_16_BITS))
+                acc = (float)dtype_decode(s->t, dtype_encode(s->t, (double)acc, DTYPE_TO_TOP));
         }
         codes[h] = dtype_encode(s->t, (double)acc, DTYPE_TO_TOP);
     }

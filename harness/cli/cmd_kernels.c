@@ -1,4 +1,5 @@
 #include "harness/cli/commands.h"
+#include "harness/cli/diagnose.h"
 #include "harness/cli/machine.h"
 #include "harness/core/build_info.h"
 #include "harness/kernel/pool.h"
@@ -23,8 +24,13 @@ static const struct cli_option options[] = {
     {"jobs", OPT_COUNT, OPTION_AT(jobs), "N", NULL, 1024,
      "worker processes; left out: one a core, or one if the provider has a device"},
     {"case-seconds", OPT_SECONDS, OPTION_AT(case_seconds), "S", "60", 86400, "limit of one case"},
+    {"max-fail", OPT_COUNT, OPTION_AT(max_fail), "N", NULL, 1000000000,
+     "stop after N cases that neither pass nor are skipped"},
     {"in-process", OPT_FLAG, OPTION_AT(in_process), "", NULL, 0,
      "no workers, for debuggers: a crash ends the run"},
+    {"diagnose-seconds", OPT_SECONDS, OPTION_AT(diagnose_seconds), "S", "5", 86400,
+     "seconds of the run for saying why its first failing cases fail"},
+    {"no-diagnosis", OPT_FLAG, OPTION_AT(no_diagnosis), "", NULL, 0, "do not say why"},
     {"no-timing", OPT_FLAG, OPTION_AT(no_timing), "", NULL, 0,
      "leave out what differs between equal runs"},
     {"quiet", OPT_FLAG, OPTION_AT(quiet), "", NULL, 0, "print the summary only"},
@@ -32,7 +38,7 @@ static const struct cli_option options[] = {
 };
 /* clang-format on */
 
-static volatile sig_atomic_t interrupted; /* written by on_signal only */
+static volatile sig_atomic_t interrupted; /* written by on_signal and take_record only */
 
 static void on_signal(int number)
 {
@@ -72,18 +78,11 @@ struct kernels_run {
     struct errs *errs;
     enum err_code rc; /* of the report, while in process */
     int jobs;
+    int64_t failed; /* cases that neither passed nor were skipped */
+    struct diagnoses diagnoses;
+    bool enough; /* as many as --max-fail; what comes after is left */
     bool complete;
 };
-
-/* Three quarters of the machine, shared by the workers: of address space, of which a problem
- * touches what it needs. */
-static size_t memory_share(int jobs)
-{
-    const size_t least = (size_t)256 << 20;
-    size_t share = (size_t)(machine_memory_bytes() / 4 * 3 / (uint64_t)jobs);
-
-    return share < least ? least : share;
-}
 
 /* Everything that reaches a report goes through here: a skip must be an expected one. */
 static enum err_code take_record(void *context, const struct record *r, struct errs *errs)
@@ -91,7 +90,17 @@ static enum err_code take_record(void *context, const struct record *r, struct e
     struct kernels_run *k = context;
     struct record judged = *r;
 
+    if (k->enough)
+        return ERR_NONE;
     support_apply(&k->support, k->plan->cases[r->index].v, &judged);
+    k->failed += judged.verdict != VERDICT_PASS && judged.verdict != VERDICT_SKIP;
+    if (judged.verdict == VERDICT_FAIL && !k->o->no_diagnosis && !k->o->no_timing &&
+        !k->o->in_process)
+        diagnose_record(&k->diagnoses, k->o, &interrupted, &judged);
+    if (k->o->max_fail && k->failed >= k->o->max_fail) {
+        k->enough = true;
+        interrupted = 1; /* ends workers and loops like a signal */
+    }
     return report_add(k->rep, &judged, errs);
 }
 
@@ -112,7 +121,7 @@ static char *const *worker_argv(const struct kernels_run *k)
     PUSH("humcheck");
     PUSH("worker");
     PUSH("--provider=%s", o->provider);
-    PUSH("--memory-mib=%zu", memory_share(k->jobs) >> 20);
+    PUSH("--memory-mib=%zu", commands_memory(k->jobs) >> 20);
     if (o->filter)
         PUSH("--filter=%s", o->filter);
     if (o->shards)
@@ -157,7 +166,7 @@ static void direct_record(void *context, const struct record *r)
 static enum err_code run_in_process(struct kernels_run *k)
 {
     const struct runner_hooks hooks = {direct_stage, direct_record, k, &interrupted};
-    struct runner *r = runner_open(k->provider, k->jobs, memory_share(1), k->errs);
+    struct runner *r = runner_open(k->provider, k->jobs, commands_memory(1), k->errs);
     size_t i = 0;
 
     if (!r)
@@ -186,6 +195,7 @@ static int run_reported(struct kernels_run *k, const struct run_info *info)
     if (report_open(&k->rep, &how, info, k->errs))
         return commands_failed(k->errs);
     rc = o->in_process ? run_in_process(k) : run_pool(k);
+    k->complete = k->complete || (k->enough && !rc); /* stopped as asked: what is there is whole */
     closed = report_close(k->rep, k->complete, &verdict, k->errs);
     if (interrupted && !k->complete)
         return EXIT_INTERRUPTED;
@@ -219,6 +229,7 @@ static int run_kernels(const struct options *o, struct arena *arena, struct errs
     info.illegal = plan.illegal;
     info.excluded = plan.excluded;
     info.started = (uint64_t)time(NULL);
+    k.diagnoses.seconds_left = o->diagnose_seconds;
     k.jobs = o->jobs ? (int)o->jobs : k.provider->alloc ? 1 : machine_cores();
     catch_signals();
     return run_reported(&k, &info);

@@ -1,5 +1,6 @@
 #include "harness/cli/commands.h"
 #include "harness/config/near.h"
+#include "harness/faults/catalogue.h"
 #include "harness/kernel/check_info.h"
 #include "harness/kernel/legal.h"
 #include "harness/kernel/provider.h"
@@ -12,7 +13,8 @@
 /* A topic fills a table: first the heading, then its rows. */
 struct listing {
     struct table table;
-    bool lost; /* a row, for want of memory */
+    bool lost;           /* a row, for want of memory */
+    const char *refused; /* why this build has no such table; NULL: it has */
 };
 
 static void add(struct listing *l, const char *const cells[TABLE_COLUMNS])
@@ -159,6 +161,26 @@ static void list_rules(struct listing *l)
     }
 }
 
+/* Only in a build that has them: run_list. */
+static void list_faults(struct listing *l)
+{
+#ifdef HUMCHECK_FAULTS
+    static const char *const head[TABLE_COLUMNS] = {"fault", "place", "class", "origin",
+                                                    "what is wrong"};
+
+    add(l, head);
+    for (int i = 0; i < fault_count(); i++) {
+        const struct fault *f = fault_at(i);
+        const char *cells[TABLE_COLUMNS] = {f->name, f->place == FAULT_KERNEL ? "kernel" : "oracle",
+                                            f->class, f->origin, f->sentence};
+
+        add(l, cells);
+    }
+#else
+    l->refused = commands_no_faults;
+#endif
+}
+
 static void list_providers(struct listing *l)
 {
     static const char *const head[TABLE_COLUMNS] = {"provider", "version", "device"};
@@ -186,6 +208,7 @@ static const struct {
     {"axes",      "llll",    list_axes},
     {"rules",     "lll",     list_rules},
     {"providers", "lll",     list_providers},
+    {"faults",    "lllll",   list_faults},
 };
 /* clang-format on */
 enum { TOPIC_COUNT = sizeof topics / sizeof topics[0] };
@@ -203,9 +226,12 @@ static int run_list(const struct options *o, struct arena *arena, struct errs *e
             continue;
         topics[i].fill(&l);
         table_print(&l.table, stdout);
-        if (!l.lost)
+        if (!l.lost && !l.refused)
             return 0;
-        (void)errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for all rows");
+        if (l.refused)
+            (void)errs_add(errs, ERR_USAGE, NOWHERE, "%s", l.refused);
+        else
+            (void)errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for all rows");
         return commands_failed(errs);
     }
     (void)errs_add(errs, ERR_USAGE, NOWHERE, "list knows no '%s'%s", o->operands[0],
@@ -216,7 +242,7 @@ static int run_list(const struct options *o, struct arena *arena, struct errs *e
 
 const struct command command_list = {
     .name = "list",
-    .operands = "formats|checks|kernels|axes|rules|providers",
+    .operands = "formats|checks|kernels|axes|rules|providers|faults",
     .min_operands = 1,
     .max_operands = 1,
     .run = run_list,
@@ -226,5 +252,6 @@ const struct command command_list = {
              "  kernels    kernel families\n"
              "  axes       what an entry of a suite may state\n"
              "  rules      which combinations are legal, and whose rule that is\n"
-             "  providers  sources of kernels\n",
+             "  providers  sources of kernels\n"
+             "  faults     what a build with faults can do wrong on purpose\n",
 };

@@ -1,8 +1,35 @@
 #include "harness/cli/commands.h"
+#include "harness/cli/machine.h"
+#include "harness/core/build_info.h"
+#include "harness/faults/catalogue.h"
+
+const char commands_no_faults[] =
+    "this build has no faults; configure one that has: cmake --preset faults";
 
 int commands_failed(const struct errs *errs)
 {
     return errs->count ? err_exit_code(errs->items[0].code) : err_exit_code(ERR_INFRA);
+}
+
+size_t commands_memory(int jobs)
+{
+    const size_t least = (size_t)256 << 20;
+    size_t share = (size_t)(machine_memory_bytes() / 4 * 3 / (uint64_t)jobs);
+
+    return share < least ? least : share;
+}
+
+/* A fault that does not exist would be a run without one. */
+static enum err_code check_fault(struct errs *errs)
+{
+#ifdef HUMCHECK_FAULTS
+    if (build_fault() && !fault_find(build_fault()))
+        return errs_add(errs, ERR_USAGE, NOWHERE,
+                        "HUMCHECK_FAULT names no fault: '%s'; 'humcheck list faults' names them",
+                        build_fault());
+#endif
+    (void)errs;
+    return ERR_NONE;
 }
 
 static enum err_code load_suites(const struct options *o, struct arena *arena, struct suite *suites,
@@ -29,6 +56,7 @@ enum err_code commands_plan(const struct options *o, struct arena *arena, struct
                                .has_seed = o->has_seed,
                                .seed = o->seed};
 
+    TRY(check_fault(errs));
     if (!suites)
         return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for %zu suites", o->operand_count);
     TRY(load_suites(o, arena, suites, errs));

@@ -11,6 +11,15 @@ extern const struct command command_list;
 extern const struct command command_doctor;
 extern const struct command command_worker;
 extern const struct command command_weights;
+extern const struct command command_config;
+extern const struct command command_eval;
+extern const struct command command_replay_server;
+extern const struct command command_supervise;
+extern const struct command command_data;
+extern const struct command command_mutate;
+extern const struct command command_explain;
+extern const struct command command_diagnose;
+extern const struct command command_usual;
 
 /* The plan of the suites that are o's operands, under its filter, shard and seed: the same for a
  * run and its workers. Mistakes of all suites are collected before the first failure is
@@ -28,6 +37,13 @@ MUST_USE enum err_code commands_plan(const struct options *o, struct arena *aren
     {"shard", OPT_SHARD, 0, "I/N", NULL, 100000, "the I-th of N parts"},               \
     {"seed", OPT_SEED, 0, "0x..", NULL, 0, "replaces the suites' seeds"}
 /* clang-format on */
+
+/* What a build without faults says to those who want one. */
+extern const char commands_no_faults[];
+
+/* Bytes for each of `jobs` workers: three quarters of the machine, shared; of address space, of
+ * which a problem touches what it needs. */
+size_t commands_memory(int jobs);
 
 /* Exit code for what went wrong: the first error's. */
 int commands_failed(const struct errs *errs);

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&command_kernels, &command_list, &command_weights,
-                                                 &command_doctor, &command_worker};
+static const struct command *const commands[] = {
+    &command_kernels,       &command_list,      &command_weights, &command_config, &command_eval,
+    &command_replay_server, &command_supervise, &command_data,    &command_mutate, &command_explain,
+    &command_diagnose,      &command_doctor,    &command_worker,  &command_usual};
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 /* Address space for suites and plans; 100,000 cases take about 60 MB of it. */
@@ -40,8 +42,8 @@ static void print_help(void)
                  "commands:\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (!commands[i]->hidden)
-            (void)printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
-    (void)printf("  %-10s %s\n\n", "help", "say how a command is used: humcheck help COMMAND");
+            (void)printf("  %-13s %s\n", commands[i]->name, commands[i]->help);
+    (void)printf("  %-13s %s\n\n", "help", "say how a command is used: humcheck help COMMAND");
     (void)printf("options:\n"
                  "  --help     print this and stop\n"
                  "  --version  print the version and stop\n\n");

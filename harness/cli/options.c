@@ -237,7 +237,7 @@ static void add_help_row(struct table *t, struct arena *arena, const struct cli_
 void options_exit_codes(FILE *f)
 {
     (void)fputs("exit codes: 0 pass, 1 fail or untrusted, 2 usage or configuration, "
-                "3 infrastructure, 130 interrupted\n",
+                "3 infrastructure, 4 inconclusive, 130 interrupted\n",
                 f);
 }
 

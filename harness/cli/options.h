@@ -22,11 +22,19 @@ struct options {
     const char *provider, *filter, *support;
     int64_t jobs;       /* 0: not given */
     int64_t memory_mib; /* 0: not given */
-    double case_seconds;
+    int64_t max_fail;   /* 0: not given */
+    int64_t run;        /* of `usual` */
+    const char *fault, *tests;
+    const char *data, *url; /* of a data set: its folder, the address of its files */
+    int64_t count;          /* of problems */
+    const char *server, *run_folder, *replay, *answers, *gpu, *api_key_env; /* of `eval` */
+    int64_t limit, concurrency, port;                                       /* 0: not given */
+    double case_seconds, seconds, diagnose_seconds;
     int64_t shard, shards; /* I of N; 0 of 0: not given */
     uint64_t seed;
     bool has_seed;
-    bool list, in_process, no_timing, quiet, verbose, help;
+    bool shrink, no_diagnosis, list, in_process, no_timing, quiet, verbose, help, full, fresh,
+        explain;
 };
 
 enum option_type {

@@ -39,6 +39,7 @@ static const char *const input_layout_words[] = {"normal",         "grouped", "p
 static const char *const activation_words[] = {"none",  "silu",   "gelu", "gelu_tanh",
                                                "relu2", "swiglu", NULL};
 static const char *const form_words[] = {"unary", "split", "interleaved", NULL};
+static const char *const tuning_words[] = {"axes", "provider", NULL};
 static const char *const swiglu_words[] = {"plain", "gpt_oss", NULL};
 static const char *const place_words[] = {"separate", "workspace1", NULL};
 
@@ -86,7 +87,7 @@ const struct axis axes[AX_COUNT] = {
     [AX_FUSED]          = {"use_fused_e8m0_scale",      AXIS_BOOL,   true,  true,  GEMM | EXPERTS, "auto",     NO,                 "e8m0 scales folded into the operand; auto: e2m1 weights, e8m0 group scales, e4m3 or int8 activations"},
     [AX_F16_ACCUM]      = {"use_f16_accum",             AXIS_BOOL,   false, true,  GEMM, "false",    NO,                 "f16 accumulators"},
     [AX_BATCH_INVARIANT]= {"use_batch_invariant",       AXIS_BOOL,   false, false, GEMM, "false",    NO,                 "no Stream-K and no K-warps"},
-    [AX_MMA]            = {"mma_type",                  AXIS_WORD,   true,  false, GEMM, "auto",     W(mma_words),       "instruction family; auto: the provider's"},
+    [AX_MMA]            = {"mma_type",                  AXIS_WORD,   true,  true,  GEMM, "auto",     W(mma_words),       "instruction family; auto: the provider's"},
     [AX_BLOCK]          = {"block_shape",               AXIS_TILE,   true,  false, GEMM, "auto",     NO,                 "tile of a thread block, MxNxK; auto: the provider's heuristics"},
     [AX_WARP]           = {"warp_shape",                AXIS_TILE,   true,  false, GEMM, "auto",     NO,                 "tile of a warp, MxNxK"},
     [AX_STREAM_K]       = {"use_stream_k",              AXIS_BOOL,   false, false, GEMM, "false",    NO,                 "tiles may be divided along k among workers"},
@@ -96,6 +97,7 @@ const struct axis axes[AX_COUNT] = {
     [AX_WARP_SPEC]      = {"use_warp_spec",             AXIS_BOOL,   false, false, GEMM, "false",    NO,                 "producer and consumer warps"},
     [AX_TMA]            = {"use_tma",                   AXIS_BOOL,   false, false, GEMM, "false",    NO,                 "bulk tensor copies for all operands"},
     [AX_WRITE_SPLITS]   = {"num_write_splits",          AXIS_INT,    false, false, GEMM, "1",        I(1, 2),            "parts in which a tile is written"},
+    [AX_TUNING]         = {"tuning",                    AXIS_WORD,   false, false, GEMM, "axes",     W(tuning_words),    "provider: its heuristics choose everything, stream-K and copies too; axes: tile and stages only, the rest is what the axes above say"},
     [AX_INPUT]          = {"input_dtype",               AXIS_FORMAT, false, true,  QUANT | INPUT | HADAMARD | SUM, "bf16", NO, "format of the values: f16, bf16 or f32"},
     [AX_BITS]           = {"bits",                      AXIS_INT,    false, true,  PACK, "4",        I(1, 8),            "width of a code"},
     [AX_RULE]           = {"quant_rule",                AXIS_WORD,   false, true,  QUANT, "2026_08", W(rule_words),      "how scales follow from extremes (docs/semantics-ops.md section 3)"},

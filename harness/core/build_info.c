@@ -56,6 +56,17 @@ const struct build_library build_libraries[] = {
 /* clang-format on */
 const int build_library_count = sizeof build_libraries / sizeof build_libraries[0];
 
+const char *build_fault(void)
+{
+#ifdef HUMCHECK_FAULTS
+    const char *name = getenv("HUMCHECK_FAULT");
+
+    return name && *name ? name : NULL;
+#else
+    return NULL;
+#endif
+}
+
 bool build_wants_colour(void)
 {
     const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");

@@ -30,6 +30,10 @@ struct build_library {
 extern const struct build_library build_libraries[];
 extern const int build_library_count;
 
+/* The fault that this program runs with: the value of HUMCHECK_FAULT in a build with
+ * HUMCHECK_FAULTS (harness/faults/catalogue.h). NULL: none, as always in other builds. */
+const char *build_fault(void);
+
 /* Does the user want colour on a terminal? False when NO_COLOR is set and not empty
  * (no-color.org) or TERM is "dumb". */
 bool build_wants_colour(void);

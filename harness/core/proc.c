@@ -60,6 +60,23 @@ static bool unblock(int fd)
     return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
+char *const *proc_environment(struct arena *arena, const char *name, const char *value)
+{
+    size_t count = 0, length = strlen(name), n = 0;
+    char **env;
+
+    while (environ[count])
+        count++;
+    env = ARENA_NEW(arena, count + 2, char *);
+    for (size_t i = 0; env && i < count; i++)
+        if (strncmp(environ[i], name, length) != 0 || environ[i][length] != '=')
+            env[n++] = environ[i];
+    if (!env || !value)
+        return env;
+    env[n] = arena_printf(arena, "%s=%s", name, value);
+    return env[n] ? env : NULL;
+}
+
 /* One pipe for each stream asked for. In theirs[] the child's end, in ours[] the other; both -1
  * where there is none. */
 static bool make_pipes(unsigned pipes, int theirs[STREAMS], int ours[STREAMS])

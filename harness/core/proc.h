@@ -9,6 +9,7 @@
 #ifndef HARNESS_CORE_PROC_H
 #define HARNESS_CORE_PROC_H
 
+#include "harness/core/arena.h"
 #include "harness/core/err.h"
 
 #include <stdbool.h>
@@ -30,6 +31,10 @@ struct proc_options {
     char *const *env;  /* "NAME=value" texts, ended by NULL; NULL: the caller's environment */
     unsigned pipes;    /* PROC_IN | PROC_OUT | PROC_ERR */
 };
+
+/* The caller's environment for a child, without the variable `name` and, unless `value` is NULL,
+ * with name=value. NULL: no memory. */
+char *const *proc_environment(struct arena *arena, const char *name, const char *value);
 
 /* Start a child; signals have their default actions there and none is blocked. Our ends of `out`
  * and `err` do not block; no end of ours is inherited by any other child. On failure `errs` has the

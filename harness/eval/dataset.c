@@ -88,6 +88,19 @@ static enum err_code parse_line(struct place at, const char *line, size_t size, 
     return ERR_NONE;
 }
 
+const char *dataset_line(const struct dataset_row *row, struct arena *arena)
+{
+    cJSON *object = cJSON_CreateObject();
+    bool made = cJSON_AddStringToObject(object, "question", row->question) &&
+                cJSON_AddStringToObject(object, "answer", row->answer);
+    char *text = made ? cJSON_PrintUnformatted(object) : NULL;
+    const char *line = text ? arena_strdup(arena, text) : NULL;
+
+    cJSON_free(text);
+    cJSON_Delete(object);
+    return line;
+}
+
 static size_t count_lines(const char *text, size_t size)
 {
     size_t n = size && text[size - 1] != '\n';

@@ -1,8 +1,8 @@
 /* dataset.h - GSM8K, complete and unchanged, or a sentence saying why not.
  *
  * The files are openai/grade-school-math's train.jsonl and test.jsonl (commit 3101c7d5), given by
- * the folder they lie in; nothing is ever downloaded. A file of another size or SHA-256 is refused:
- * a cut download would otherwise be a smaller evaluation that nobody asked for.
+ * the folder they lie in (fetch.h gets them). A file of another size or SHA-256 is refused: a cut
+ * download would otherwise be a smaller evaluation that nobody asked for.
  *
  * A file has one JSON object a line, with the strings "question" and "answer"; lines that begin
  * with # are skipped. Only LF ends a line (train has U+2028 in a question). An answer is a worked
@@ -57,6 +57,9 @@ MUST_USE enum err_code dataset_load(const char *folder, struct arena *arena, str
 MUST_USE enum err_code dataset_parse(const char *name, const char *text, size_t size,
                                      struct arena *arena, struct dataset_rows *out,
                                      struct errs *errs);
+
+/* The row as a line of such a file, without its end, in the arena. NULL: no memory. */
+const char *dataset_line(const struct dataset_row *row, struct arena *arena);
 
 /* Where N of "#### N" begins in a worked solution: behind the last "#### ". NULL: it has none, or
  * nothing follows. */

@@ -196,7 +196,7 @@ static const char *want_gemm(const struct experts_oracle *o, int layer, const st
         return memory_out;
     w->data.live = o->b->live;
     w->exact = !w->q.inexact && w->q.cols_count == p.n;
-    for (int64_t i = 0; w->exact && i < o->b->rows * p.n; i++)
+    for (int64_t i = 0; w->q.cols_count == p.n && i < o->b->rows * p.n; i++)
         if (o->b->live[i / p.n])
             w->data.codes[i] = w->q.want[i];
     return NULL;
@@ -388,25 +388,37 @@ static bool judge_step(const struct experts_oracle *o, enum experts_step step,
     return f->verdict == VERDICT_PASS;
 }
 
-/* From the tokens to the result without a look at what the provider left in between. */
-static void judge_end(const struct experts_oracle *o, const struct step_data *from,
-                      struct finding *f)
+const char *experts_chain(const struct experts_oracle *o, struct step_data *out)
 {
-    const struct step_data *got = &o->run->step[experts_last(o->t->x)];
-    struct step_data in = *from;
     struct want w;
 
+    if (!make_tokens(o, out))
+        return memory_out;
     for (int i = 0; i < STEP_COUNT; i++) {
         const char *why;
 
         if (!experts_has(o->t->x, (enum experts_step)i))
             continue;
-        why = want_of(o, (enum experts_step)i, &in, &w);
-        if (why) {
-            finding_give(f, VERDICT_INFRA, "%s", why);
-            return;
-        }
-        in = w.data;
+        why = want_of(o, (enum experts_step)i, out, &w);
+        if (!why && w.q.ref.n && w.q.cols_count != w.q.ref.n)
+            why = "the products are too large to be computed whole";
+        if (why)
+            return why;
+        *out = w.data;
+    }
+    return NULL;
+}
+
+/* From the tokens to the result without a look at what the provider left in between. */
+static void judge_end(const struct experts_oracle *o, struct finding *f)
+{
+    const struct step_data *got = &o->run->step[experts_last(o->t->x)];
+    struct step_data in;
+    const char *why = experts_chain(o, &in);
+
+    if (why) {
+        finding_give(f, VERDICT_INFRA, "%s", why);
+        return;
     }
     for (int64_t i = 0; i < got->rows * got->cols; i++) {
         uint16_t code = (uint16_t)got->codes[i], want = (uint16_t)in.codes[i];
@@ -440,7 +452,7 @@ void experts_judge(const struct experts_oracle *o, struct finding *f)
         o->arena->used = step_mark;
     }
     if (fine && exact) {
-        judge_end(o, &tokens, f);
+        judge_end(o, f);
         (void)snprintf(f->note, sizeof f->note, "exact end to end");
     }
     o->arena->used = mark;

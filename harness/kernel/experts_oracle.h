@@ -23,4 +23,9 @@ struct experts_oracle {
  * f->note says by what the GEMMs were judged. */
 void experts_judge(const struct experts_oracle *o, struct finding *f);
 
+/* The result that the tokens alone come to, without a look at the provider's intermediates: exact
+ * sums rounded once, correctly rounded activations. Where a step has no one right answer a right
+ * kernel may differ. NULL, or a sentence: memory is out, a GEMM is looked at in samples only. */
+const char *experts_chain(const struct experts_oracle *o, struct step_data *out);
+
 #endif

@@ -136,6 +136,7 @@ static bool refused(struct run *r, enum experts_step step, enum hum_code code, c
     bool lost = code == HUM_DEVICE_LOST || code == HUM_NO_MEMORY;
     bool skips = code == HUM_UNSUPPORTED && step != STEP_GATE_UP && step != STEP_DOWN;
 
+    r->out->refused = true;
     finding_give(r->f,
                  lost    ? VERDICT_INFRA
                  : skips ? VERDICT_SKIP

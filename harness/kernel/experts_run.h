@@ -90,6 +90,7 @@ struct run_options {
 struct run_out {
     struct step_data step[STEP_COUNT];
     struct routing_tensors routing[LAYER_COUNT];
+    bool refused; /* a step's function did not return HUM_OK */
 };
 
 /* Everything in `out` lives in t->arena until it is reset. False: `f` says what happened. */

@@ -10,12 +10,29 @@
 #include "harness/kernel/checks.h"
 #include "harness/kernel/runner.h"
 
+struct trial;
+struct op_family;
+struct op_problem;
+struct op_trial;
+struct experts_trial;
+
+/* Takes the place of a case's check: launches what was opened, and says in `f` what came of it. The
+ * data are those of the case's axes. */
+struct case_hook {
+    void (*gemm)(void *context, struct trial *t, struct arena *scratch, struct finding *f);
+    void (*op)(void *context, const struct op_family *family, const struct op_problem *p,
+               struct op_trial *t, struct finding *f);
+    void (*experts)(void *context, struct experts_trial *t, int threads, struct finding *f);
+    void *context;
+};
+
 /* One a process, kept over problems. */
 struct runner {
     const struct hum_provider *provider;
     void *handle;
     int threads;
     struct arena problem, scratch; /* of one problem, of one case */
+    const struct case_hook *hook;  /* NULL: cases are checked */
 };
 
 struct family {

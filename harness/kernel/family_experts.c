@@ -25,7 +25,10 @@ static void run_case(struct runner *run, struct experts_trial *t, const char *wh
         finding_give(&f, VERDICT_INFRA, "%s", why);
     } else if (experts_open(t, &run->scratch, &f)) {
         r->outputs = (uint64_t)(t->x->tokens * t->x->hidden);
-        experts_check(t, run->threads, &f);
+        if (run->hook)
+            run->hook->experts(run->hook->context, t, run->threads, &f);
+        else
+            experts_check(t, run->threads, &f);
         describe(t, &f, r);
     }
     r->kernel_us = t->kernel_us;

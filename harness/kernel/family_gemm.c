@@ -73,7 +73,10 @@ static void run_case(struct runner *run, struct trial *t, const char *why, struc
         finding_give(&f, VERDICT_INFRA, "%s", why);
     } else {
         if (trial_open(t, &f)) {
-            launch_and_judge(run, t, r, &f);
+            if (run->hook)
+                run->hook->gemm(run->hook->context, t, &run->scratch, &f);
+            else
+                launch_and_judge(run, t, r, &f);
             describe(&t->tuning, &f, r);
         }
         trial_close(t);

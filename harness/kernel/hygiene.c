@@ -1,6 +1,7 @@
 #include "harness/kernel/hygiene.h"
 
 #include "harness/kernel/trial.h"
+#include "reference/fault.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,8 +75,9 @@ void check_deterministic(const struct check_in *in, struct finding *f)
     struct trial_options o = trial_plain(m);
     struct mix b;
     bool fine = mix_make(&in->q->routing, m, 0, in->scratch, &b) || no_memory(f);
+    int repeats = REF_FAULT(DETERMINISTIC_ONCE) ? 1 : REPEATS;
 
-    for (int i = 0; fine && i < REPEATS; i++) {
+    for (int i = 0; fine && i < repeats; i++) {
         o.poison = i % 2 ? 0xff : other_poison;
         fine = (i < REPEATS / 2 || disturb(in, &b, i, f)) &&
                same_bytes(in, &o, "from one launch to the next", f);
@@ -158,7 +160,7 @@ void check_alias(const struct check_in *in, struct finding *f)
 
     for (int part = 0; part < PART_OUTPUTS; part++)
         present += is_present(in, (enum trial_part)part);
-    o.gap = 0;
+    o.gap = REF_FAULT(ALIAS_APART) ? o.gap : 0;
     o.own_weights = true;
     o.poison = other_poison;
     for (o.outputs_at = 0; o.outputs_at <= present; o.outputs_at++)
@@ -177,7 +179,7 @@ void check_guard(const struct check_in *in, struct finding *f)
     o.gap = o.margin = WIDE_GAP;
     if (!same_bytes(in, &o, "from one launch to the next", f))
         return;
-    o.poison = other_poison;
+    o.poison = REF_FAULT(GUARD_ONE_POISON) ? o.poison : other_poison;
     o.outputs_at = 1;
     (void)same_bytes(in, &o,
                      "with what lay there before: they are not written, or something outside of "

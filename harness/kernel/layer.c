@@ -1,5 +1,6 @@
 #include "harness/kernel/layer.h"
 
+#include "harness/kernel/words.h"
 #include "reference/dtype.h"
 
 const struct dtype *layer_format(int64_t value)
@@ -116,6 +117,10 @@ void layer_tuning(const int64_t v[AX_COUNT], const struct hum_tuning_config *bas
     bool tma = v[AX_TMA] != 0;
 
     *out = *base;
+    if (v[AX_TUNING] == TUNING_PROVIDER)
+        return;
+    out->multi_cast_size_a = out->multi_cast_size_b = out->raster_group_m = 1;
+    out->use_tma_as = out->use_tma_as2 = out->use_pdl = false;
     if (v[AX_BLOCK] != AXIS_AUTO) {
         out->block_m = (int32_t)axis_tile_m(v[AX_BLOCK]);
         out->block_n = (int32_t)axis_tile_n(v[AX_BLOCK]);

@@ -431,6 +431,9 @@ const struct legal_rule legal_rules[] = {
      "32 threads a warp, and 128 more with use_warp_spec, must not exceed 1024"},
     {"warp-spec", CONFIGURATION, TILES | BIT(AX_WARP_SPEC), legal_warp_spec_threads,
      "use_warp_spec needs a multiple of 4 warps"},
+    {"tuning", AXES, TILES | BIT(AX_TUNING) | BIT(AX_STREAM_K) | BIT(AX_NUM_SMS) | BIT(AX_CTAS) |
+     BIT(AX_STAGES) | BIT(AX_WARP_SPEC) | BIT(AX_TMA) | BIT(AX_WRITE_SPLITS), legal_tuning,
+     "tuning of provider leaves every axis of tiles and copies at its default"},
     {"invariant-stream-k", CONFIGURATION, BIT(AX_STREAM_K) |
      BIT(AX_BATCH_INVARIANT), legal_invariant_stream_k,
      "use_batch_invariant excludes use_stream_k"},

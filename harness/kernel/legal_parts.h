@@ -71,6 +71,7 @@ bool legal_warp_m_size(const int64_t *v);
 bool legal_tile_ratio(const int64_t *v);
 bool legal_threads(const int64_t *v);
 bool legal_warp_spec_threads(const int64_t *v);
+bool legal_tuning(const int64_t *v);
 bool legal_invariant_stream_k(const int64_t *v);
 bool legal_invariant_k_warps(const int64_t *v);
 bool legal_wgmma_format(const int64_t *v);

@@ -112,6 +112,14 @@ bool legal_warp_spec_threads(const int64_t *v)
     return !v[AX_WARP_SPEC] || !has_tiles(v) || warps(v) % 4 == 0;
 }
 
+bool legal_tuning(const int64_t *v)
+{
+    return v[AX_TUNING] == TUNING_AXES ||
+           (is_auto(v, AX_BLOCK) && is_auto(v, AX_WARP) && is_auto(v, AX_STAGES) &&
+            !v[AX_STREAM_K] && v[AX_NUM_SMS] == 0 && v[AX_CTAS] == 1 && !v[AX_WARP_SPEC] &&
+            !v[AX_TMA] && v[AX_WRITE_SPLITS] == 1);
+}
+
 bool legal_invariant_stream_k(const int64_t *v)
 {
     return !v[AX_BATCH_INVARIANT] || !v[AX_STREAM_K];

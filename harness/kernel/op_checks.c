@@ -2,6 +2,7 @@
 #include "harness/kernel/op_contract.h"
 #include "harness/kernel/op_family.h"
 #include "harness/kernel/words.h"
+#include "reference/fault.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -181,7 +182,7 @@ static void check_guard(struct op_case *x, struct finding *f)
     o.gap = o.margin = WIDE_GAP;
     if (!same_bytes(x, &o, "from one launch to the next", f))
         return;
-    o.poison = other_poison;
+    o.poison = REF_FAULT(GUARD_ONE_POISON) ? o.poison : other_poison;
     o.moved = x->call->count - 1;
     o.to = 0;
     (void)same_bytes(x, &o,
@@ -213,8 +214,9 @@ static void check_deterministic(struct op_case *x, struct finding *f)
     int64_t v[AX_COUNT];
     struct op_out out;
     bool fine = first_launch(x, f) && make_others(x, &others, v, f);
+    const int repeats = REF_FAULT(DETERMINISTIC_ONCE) ? 1 : REPEATS;
 
-    for (int i = 0; fine && i < REPEATS; i++) {
+    for (int i = 0; fine && i < repeats; i++) {
         o.poison = i % 2 ? 0xff : other_poison;
         fine = (i < REPEATS / 2 ||
                 op_run(x->t, &others.calls[x->number % others.count], &o, &out, f)) &&
@@ -281,7 +283,7 @@ static void check_alias(struct op_case *x, struct finding *f)
 
     if (!first_launch(x, f))
         return;
-    o.gap = 0;
+    o.gap = REF_FAULT(ALIAS_APART) ? o.gap : 0;
     o.poison = other_poison;
     for (o.moved = 0; o.moved < x->call->count; o.moved++) {
         const struct op_part *part = &x->call->parts[o.moved];

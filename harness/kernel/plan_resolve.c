@@ -117,11 +117,12 @@ static int64_t resolve_fill(const int64_t *v)
     bool bf16 = legal_is_float(legal_type(v, AX_C), 8, 7);
     bool wide = legal_type(v, AX_B)->bits >= 6;
     bool few = v[AX_M] < E1_MIN_M || v[AX_GEMM_TYPE] != GEMM_DENSE;
+    bool provider = v[AX_TUNING] == TUNING_PROVIDER; /* may choose Stream-K */
     bool hidden = (bf16 && wide) || (few && (bf16 || wide));
 
     switch ((enum word_check)v[AX_CHECK]) {
     case CHECK_EXACT:
-        return v[AX_F16_ACCUM] || v[AX_STREAM_K] || hidden ? FILL_E2 : FILL_E1;
+        return v[AX_F16_ACCUM] || v[AX_STREAM_K] || hidden || provider ? FILL_E2 : FILL_E1;
     case CHECK_READOUT:
     case CHECK_EXHAUSTIVE:
         return FILL_P;
@@ -187,7 +188,7 @@ static const struct {
     {PRODUCT, AX_INT_SCALE,  BIT(AX_A) | BIT(AX_SCALE) | BIT(AX_INPUT_GROUP) | BIT(AX_SCALE_2) |
                              BIT(AX_GROUP_N) | BIT(AX_FUSED),                resolve_int_scale},
     {PRODUCT, AX_FILL,       BIT(AX_CHECK) | BIT(AX_F16_ACCUM) | BIT(AX_STREAM_K) | BIT(AX_C) |
-                             BIT(AX_B) | BIT(AX_M) | BIT(AX_GEMM_TYPE),       resolve_fill},
+                             BIT(AX_B) | BIT(AX_M) | BIT(AX_GEMM_TYPE) | BIT(AX_TUNING), resolve_fill},
     {F(QUANT_WEIGHT),  AX_GROUP, 0,                                          resolve_no_group},
     {F(PROCESS_MXFP4), AX_GROUP, 0,                                          resolve_mx_group},
     {F(PROCESS_MXFP4), AX_RANGE, BIT(AX_A),                                  resolve_range},

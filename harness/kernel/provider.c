@@ -1,12 +1,14 @@
 #include "harness/kernel/provider.h"
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/humming/remote.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const struct hum_provider *const builtin_providers[] = {&hum_cpu_provider};
 const int builtin_provider_count = sizeof builtin_providers / sizeof builtin_providers[0];
@@ -34,8 +36,9 @@ static const struct hum_provider *find_builtin(const char *name, struct errs *er
     }
     (void)errs_add(
         errs, ERR_INFRA, NOWHERE,
-        "unknown provider '%s': built in are %s; a shared library needs a '/' in its name", name,
-        names);
+        "unknown provider '%s': built in are %s; a shared library needs a '/' in its name; others "
+        "are worker:PROGRAM and humming:PATH",
+        name, names);
     return NULL;
 }
 
@@ -123,11 +126,66 @@ static const struct hum_provider *load(const char *path, struct errs *errs)
     return p;
 }
 
+/* ---- workers ---- */
+
+/* Where the worker for upstream's package lies: beside the program, else where it was built. */
+static void upstream_worker(char path[PATH_BYTES])
+{
+    const ssize_t n = readlink("/proc/self/exe", path, PATH_BYTES - 1);
+    const size_t used = n > 0 ? (size_t)n : 0;
+    const char *slash;
+    size_t folder;
+
+    path[used] = '\0';
+    slash = strrchr(path, '/');
+    folder = slash ? (size_t)(slash - path) : 0;
+    (void)snprintf(path + folder, PATH_BYTES - folder, "/humming/worker.py");
+    if (!slash || access(path, R_OK) != 0)
+        (void)snprintf(path, PATH_BYTES, "%s/kernels/humming/worker.py", HUMCHECK_SOURCE);
+}
+
+static const struct hum_provider *find_worker(const char *name, struct errs *errs)
+{
+    static const char program[] = "worker:", package[] = "humming:";
+    const bool upstream = !strncmp(name, package, sizeof package - 1);
+    const char *what = name + (upstream ? sizeof package : sizeof program) - 1;
+    char path[PATH_BYTES], reason[HUM_REASON_BYTES];
+    const char *argv[REMOTE_ARGUMENTS + 1] = {what};
+    const struct hum_provider *p;
+    struct stat st;
+
+    if (upstream) {
+        (void)snprintf(path, sizeof path, "%s/humming", what);
+        if (!*what || stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+            (void)errs_add(errs, ERR_INFRA, NOWHERE,
+                           "%s: there is no package 'humming' in '%s': name the folder that holds "
+                           "it (a checkout, or an unpacked wheel)",
+                           name, what);
+            return NULL;
+        }
+        upstream_worker(path);
+        argv[0] = "python3";
+        argv[1] = path;
+        argv[2] = what;
+    }
+    p = remote_provider(argv, reason);
+    if (!p)
+        (void)errs_add(errs, ERR_INFRA, NOWHERE, "cannot use the provider '%s': %s", name, reason);
+    return p;
+}
+
+static bool is_worker(const char *name)
+{
+    return !strncmp(name, "worker:", 7) || !strncmp(name, "humming:", 8);
+}
+
 const struct hum_provider *provider_find(const char *name, struct errs *errs)
 {
     char path[PATH_BYTES];
     int n;
 
+    if (is_worker(name))
+        return find_worker(name, errs);
     if (!is_file(name))
         return find_builtin(name, errs);
     /* Without a '/' dlopen would search the system's folders instead of this one. */

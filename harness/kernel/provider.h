@@ -1,7 +1,11 @@
-/* provider.h - finds a provider: built in ("cpu") or a shared library ("./libmine.so").
+/* provider.h - finds a provider: built in ("cpu"), a shared library ("./libmine.so"), a worker
+ * program ("worker:./mine") or upstream's package ("humming:PATH").
  *
- * A name with a '/' or ending in ".so" is a file (without a '/': of the current folder); everything
- * else is the name of a built-in one.
+ * "worker:PROGRAM" speaks the protocol of docs/worker-protocol.md; "humming:PATH" is the worker
+ * kernels/humming/worker.py (looked for in the folder `humming` beside the program, then where the
+ * program was built) with PATH, which holds the package `humming`. Otherwise a name with a '/' or
+ * ending in ".so" is a file (without a '/': of the current folder); everything else is the name of
+ * a built-in one.
  */
 #ifndef HARNESS_KERNEL_PROVIDER_H
 #define HARNESS_KERNEL_PROVIDER_H

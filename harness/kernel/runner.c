@@ -1,5 +1,6 @@
 #include "harness/kernel/runner.h"
 
+#include "harness/core/build_info.h"
 #include "harness/kernel/family.h"
 #include "harness/kernel/family_inputs.h"
 #include "harness/kernel/op_family.h"
@@ -111,9 +112,13 @@ static void repro(const struct plan *plan, const struct plan_case *c,
 {
     const struct plan_options *o = &plan->options;
     uint64_t seed = o->has_seed ? o->seed : c->suite->seed;
-    size_t used = put_text("humcheck kernels ", buf, size, 0);
+    const char *fault = build_fault();
+    size_t used = 0;
     char text[32];
 
+    if (fault)
+        used = put_text(" ", buf, size, put_word("HUMCHECK_FAULT=", fault, buf, size, 0));
+    used = put_text("humcheck kernels ", buf, size, used);
     used = put_word(c->suite->path[0] == '-' ? "./" : "", c->suite->path, buf, size, used);
     used = put_text(" --provider ", buf, size, used);
     used = put_word("", o->provider ? o->provider : provider->name, buf, size, used);

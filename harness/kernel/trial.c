@@ -304,6 +304,8 @@ bool trial_launch(struct trial *t, const struct trial_options *o, struct trial_o
     out->code = t->provider->forward(t->handle, call.without_args ? NULL : &call.args, out->reason);
     out->kernel_us = clock_us() - start;
     enter(t, STAGE_JUDGE);
+    if (out->code == HUM_DEVICE_LOST) /* and with it what the launch wrote */
+        return true;
     return slab_look(t, &s, out);
 }
 

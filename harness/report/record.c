@@ -6,7 +6,7 @@
 #define AT(member) offsetof(struct record, member), sizeof(((const struct record *)0)->member)
 
 /* memory_bytes is a timing column: an arena keeps its peak, so it depends on which worker ran
- * what. */
+ * what. So is diagnosis: what is found out depends on the seconds that are left for it. */
 /* clang-format off */
 const struct column record_columns[] = {
     {"index",        COL_U64,     0, AT(index),        ""},
@@ -37,6 +37,7 @@ const struct column record_columns[] = {
     {"kernel_us",    COL_REAL,    1, AT(kernel_us),    "us"},
     {"compare_us",   COL_REAL,    1, AT(compare_us),   "us"},
     {"memory_bytes", COL_U64,     1, AT(memory_bytes), "bytes"},
+    {"diagnosis",    COL_TEXT,    1, AT(diagnosis),    ""},
     {"repro",        COL_TEXT,    0, AT(repro),        ""},
 };
 /* clang-format on */

@@ -23,6 +23,7 @@ struct record {
     enum verdict verdict;
     char reason[RECORD_TEXT];          /* why not a pass; "" for a pass */
     char repro[RECORD_REPRO];          /* the command that reruns it alone; always filled */
+    char diagnosis[RECORD_TEXT];       /* where a fail is wrong, and why; "" where not looked for */
     char kernel[128];                  /* what was really launched: tile, slices */
     uint64_t outputs, compared, wrong; /* elements: of the result, looked at, over the limit */
     int64_t at_row, at_col;            /* the worst or first wrong element; -1: none */

@@ -162,6 +162,9 @@ static void print_case(struct text *t, const struct record *r)
     if (record_where(r, where, sizeof where)[0])
         (void)fprintf(t->how.stream, "  %s\n", escape_terminal(where, clean, sizeof clean));
     (void)fprintf(t->how.stream, "  repro: %s\n", escape_terminal(r->repro, clean, sizeof clean));
+    if (r->diagnosis[0] && !t->o->no_timing)
+        (void)fprintf(t->how.stream, "  diagnosis: %s\n",
+                      escape_terminal(r->diagnosis, clean, sizeof clean));
 }
 
 static void count_group(struct text *t, const struct record *r)
@@ -305,7 +308,7 @@ enum err_code text_close(struct text *t, enum verdict run, bool complete, struct
     FILE *f = t->how.stream;
 
     clear_bar(t);
-    if (!complete)
+    if (!complete || t->done < t->run->cases)
         (void)fprintf(f, "stopped after %zu of %zu case%s\n", t->done, t->run->cases,
                       plural(t->run->cases));
     print_table(t);

@@ -320,6 +320,29 @@ START_TEST(alike_outputs)
 }
 END_TEST
 
+/* Outputs so large that one step of a weight is far below their last place. */
+START_TEST(hidden_weights)
+{
+    char buf[HUM_REASON_BYTES];
+    struct world w;
+    int64_t count;
+
+    world_open(&w, "check=exact a_dtype=bf16");
+    ck_assert_str_eq(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "trusted");
+    count = w.q.ref.m * w.q.ref.n;
+    for (int64_t i = 0; i < count; i++) {
+        double y;
+
+        w.q.acc[i] = ldexp(1.0 + (double)(i % 64) / 64.0, 60 + (int)(i % 8));
+        y = ref_epilogue_one(&w.q.epilogue, i / w.q.ref.n, i % w.q.ref.n, w.q.acc[i], true);
+        w.q.want[i] = (uint16_t)dtype_encode(w.q.ref.c, y, DTYPE_TO_TOP);
+    }
+    ck_assert_str_eq(refusal(&w, BASIS_EXPECTED, 10, 0, buf),
+                     "only 0 % of one-step weight errors would change an output");
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(inexact_data)
 {
     char buf[HUM_REASON_BYTES];
@@ -425,6 +448,7 @@ static TCase *cases(void)
     tcase_add_loop_test(tc, missing_pairs_are_not_trusted, 0, (int)(sizeof gaps / sizeof gaps[0]));
     tcase_add_test(tc, nothing_compared);
     tcase_add_test(tc, alike_outputs);
+    tcase_add_test(tc, hidden_weights);
     tcase_add_test(tc, inexact_data);
     tcase_add_test(tc, vacuous_bounds);
     tcase_add_test(tc, special_values_must_show);

@@ -108,6 +108,16 @@ static void read_behind_inputs(const struct hum_gemm_args *args)
 }
 WRONG(reads_behind, read_behind_inputs)
 
+/* As if it fetched what follows its inputs after it had written its outputs. */
+static void fetch_beyond_inputs(const struct hum_gemm_args *args)
+{
+    const uint8_t *end = (const uint8_t *)args->inputs.data + args->inputs.bytes;
+
+    if (end == args->outputs.data)
+        outputs_of(args)[2] ^= 1;
+}
+WRONG(fetches_beyond, fetch_beyond_inputs)
+
 static void leave_lock(const struct hum_gemm_args *args)
 {
     if (args->locks.data)
@@ -308,6 +318,7 @@ static const struct {
     {writes_behind,       "check=alias",              VERDICT_FAIL, "wrote outside its output"},
     {early,               "check=alias",              VERDICT_FAIL, ""},
     {wrong_code,          "check=alias",              VERDICT_FAIL, "the code is not HUM_INVALID"},
+    {fetches_beyond,      "check=alias",              VERDICT_FAIL, "beside the other tensors"},
     {constant,            "check=alias",              VERDICT_UNTRUSTED, "alike"},
     {writes_behind,       "check=guard",              VERDICT_FAIL, "wrote outside its output: behind outputs"},
     {writes_poison,       "check=guard",              VERDICT_FAIL, "wrote outside its output: behind outputs"},

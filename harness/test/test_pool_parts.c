@@ -114,9 +114,10 @@ static const struct {
     const char *name;
     size_t offset, size;
 } must_be_sound[] = {
-    {"suite", AT(suite)},   {"id", AT(id)},     {"provider", AT(provider)}, {"family", AT(family)},
-    {"check", AT(check)},   {"fill", AT(fill)}, {"reason", AT(reason)},     {"repro", AT(repro)},
-    {"kernel", AT(kernel)}, {"unit", AT(unit)}, {"verdict", AT(verdict)},
+    {"suite", AT(suite)},   {"id", AT(id)},           {"provider", AT(provider)},
+    {"family", AT(family)}, {"check", AT(check)},     {"fill", AT(fill)},
+    {"reason", AT(reason)}, {"repro", AT(repro)},     {"kernel", AT(kernel)},
+    {"unit", AT(unit)},     {"verdict", AT(verdict)}, {"diagnosis", AT(diagnosis)},
 };
 
 START_TEST(a_record_with_an_endless_text_is_bad)

@@ -1,5 +1,6 @@
 /* Each check of several launches: the right provider passes, on the host and with the memory of a
- * device. */
+ * device; and what counts as a refusal. */
+#include "harness/kernel/checks.h"
 #include "harness/test/case_run.h"
 
 #include <stdlib.h>
@@ -133,6 +134,41 @@ START_TEST(damage_on_a_device)
 }
 END_TEST
 
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static const struct {
+    enum hum_code code;
+    const char *reason;
+    bool unsupported;
+    const char *fault; /* a part of it; NULL: it is a refusal */
+} refusals[] = {
+    {HUM_INVALID, "m is negative", false, NULL},
+    {HUM_INVALID, "m is negative", true, NULL},
+    {HUM_UNSUPPORTED, "no such kernel", true, NULL},
+    {HUM_UNSUPPORTED, "no such kernel", false, "not HUM_INVALID"},
+    {HUM_NO_MEMORY, "no memory", true, "not HUM_INVALID"},
+    {HUM_DEVICE_LOST, "lost", false, "not HUM_INVALID"},
+    {HUM_INVALID, "", false, "no reason"},
+    {HUM_INVALID, "m is\nnegative", false, "more than one line"},
+    {HUM_INVALID, NULL, false, "does not end"},
+};
+
+START_TEST(refusals_are_judged)
+{
+    char reason[HUM_REASON_BYTES];
+    const char *why;
+
+    memset(reason, 'x', sizeof reason);
+    if (refusals[_i].reason)
+        (void)snprintf(reason, sizeof reason, "%s", refusals[_i].reason);
+    why = refusal_fault(refusals[_i].code, reason, refusals[_i].unsupported);
+    if (!refusals[_i].fault)
+        ck_assert_ptr_null(why);
+    else
+        ck_assert(why && strstr(why, refusals[_i].fault));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("trial");
@@ -144,6 +180,7 @@ int main(void)
     tcase_add_loop_test(tc, right_provider_passes_on_a_device, 0,
                         (int)(sizeof rights / sizeof rights[0]));
     tcase_add_test(tc, damage_on_a_device);
+    tcase_add_loop_test(tc, refusals_are_judged, 0, (int)(sizeof refusals / sizeof refusals[0]));
     suite_add_tcase(s, tc);
     r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

@@ -1,6 +1,7 @@
 #include "kernels/cpu/config.h"
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/fault.h"
 #include "kernels/cpu/format.h"
 
 #include <stdio.h>
@@ -156,7 +157,7 @@ static enum hum_code check_scales(const struct hum_layer_config *l, char reason[
         {l->weight_scale_2_type < HUM_SCALE_2_NONE || l->weight_scale_2_type > HUM_SCALE_2_CHANNEL,
          "weight_scale_2_type is out of range"},
         {!groups && g != 0, "channel and tensor scales have weight_scale_group_size 0"},
-        {groups && (g < least || g % least != 0),
+        {groups && (g < least || (g % least != 0 && !FAULT(GROUP_SIZE_ACCEPTED))),
          "weight_scale_group_size must be a positive multiple of 256 / bits(a)"},
         {g > l->shape_k, "weight_scale_group_size must be at most shape_k"},
         {block && l->weight_scale_group_size_n < 2,

@@ -1,6 +1,7 @@
 #include "kernels/cpu/cpu.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
 #include "kernels/cpu/forward.h"
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/ops.h"
@@ -59,6 +60,8 @@ static enum hum_code cpu_heuristics(void *handle, const struct hum_layer_config 
         return refuse(reason, HUM_INVALID, "m must not be negative");
     tuning = config_heuristics(layer, m);
     rc = config_check(layer, compute, &tuning, reason);
+    if (FAULT(HEURISTICS_IGNORE_N))
+        tuning.block_n = 128;
     if (!rc)
         *out = tuning;
     return rc;
@@ -108,7 +111,9 @@ static enum hum_code cpu_forward(void *handle, const struct hum_gemm_args *args,
     rc = config_check(args->layer, args->compute, args->tuning, reason);
     if (!rc)
         rc = tensors_check_args(args, reason);
-    return rc ? rc : forward_run(handle, args, reason);
+    if (!rc)
+        rc = forward_run(handle, args, reason);
+    return FAULT(LAUNCH_ERROR_LOST) ? HUM_OK : rc;
 }
 
 /* Fills the slices of one tile; each ends where the next block belongs to another slice. */
@@ -149,7 +154,7 @@ static enum hum_code cpu_accumulation(void *handle, const struct hum_layer_confi
     const enum hum_code rc = config_check(layer, compute, tuning, reason);
     struct facts f;
     struct order o;
-    int64_t row_tiles;
+    int64_t row_tiles, tile;
 
     (void)handle;
     if (rc)
@@ -171,8 +176,8 @@ static enum hum_code cpu_accumulation(void *handle, const struct hum_layer_confi
                                      .flush_k = config_flush_k(layer, tuning->warp_k),
                                      .ordered = true};
     fill_tile(layer, tuning, m, row, col, out);
-    fill_slices(&o, col / tuning->block_n * row_tiles + row / tuning->block_m, tuning->block_k,
-                out);
+    tile = col / tuning->block_n * row_tiles + row / tuning->block_m;
+    fill_slices(&o, FAULT(ACCUMULATION_OF_TILE_0) ? 0 : tile, tuning->block_k, out);
     return HUM_OK;
 }
 

@@ -1,5 +1,7 @@
 #include "kernels/cpu/forward.h"
 
+#include "kernels/cpu/fault.h"
+#include "kernels/cpu/fault_effects.h"
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/job.h"
 #include "kernels/cpu/tensors.h"
@@ -36,6 +38,7 @@ static void fill_tables(const struct hum_layer_config *l, const struct facts *f,
     if (f->bits_a <= 8)
         for (int code = 0; code < 1 << f->bits_a; code++)
             job->a_lut[code] = format_decode(l->a_dtype, (uint32_t)code, FORMAT_NUMBER);
+    (void)FAULT_EFFECT(fault_tables(l, job->lut, job->a_lut));
 }
 
 /* Rows that keep the activations, and all accumulators, near CHUNK_FLOATS. */
@@ -49,9 +52,16 @@ static int64_t chunk_rows(const struct job *job)
 
 static void fill_steps(const struct hum_tuning_config *t, struct job *job)
 {
-    int64_t step = job->flush_k ? job->flush_k : t->warp_k;
+    int64_t step;
 
-    job->warps = t->block_k / t->warp_k;
+    job->warp_k = t->warp_k;
+    if (FAULT(TILE_DEPENDS_ON_M) && job->args->inputs.shape[0] > 16 && !job->flush_k &&
+        t->warp_k == t->block_k && t->warp_k / 2 % job->facts.instruction_k == 0)
+        job->warp_k /= 2;
+    if (FAULT(FLUSH_EACH_INSTRUCTION) && job->flush_k % job->facts.instruction_k == 0)
+        job->flush_k = job->flush_k ? job->facts.instruction_k : 0;
+    step = job->flush_k ? job->flush_k : job->warp_k;
+    job->warps = t->block_k / job->warp_k;
     if (!job->flush_k && job->warps == 1 && job->slices == 1)
         step = STEP_K;
     job->step_k = smaller(step, STEP_K);
@@ -62,11 +72,12 @@ static void fill_job(const struct cpu *cpu, const struct hum_gemm_args *args,
 {
     const struct hum_layer_config *l = args->layer;
     const int64_t m = args->inputs.shape[0];
+    int64_t k;
 
     *job =
         (struct job){.args = args, .ops = cpu->ops, .facts = config_facts(l), .routing = *routing};
     job->order = order_make(l, args->tuning, routing->row_tiles);
-    job->f16_accum = args->compute->use_f16_accum;
+    job->f16_accum = args->compute->use_f16_accum && !FAULT(F32_ACCUMULATOR);
     job->block_n = smaller(BLOCK_N, args->tuning->block_n);
     job->flush_k = config_flush_k(l, args->tuning->warp_k);
     job->slices = order_most_slices(&job->order);
@@ -74,12 +85,13 @@ static void fill_job(const struct cpu *cpu, const struct hum_gemm_args *args,
     job->input_scale = args->input_scale.data;
     job->scale_row_stride = job->facts.input_groups;
     job->scale_group_stride = 1;
-    if (args->compute->use_m_major_input_scale) {
+    if (args->compute->use_m_major_input_scale && !FAULT(M_MAJOR_IGNORED)) {
         job->scale_row_stride = 1;
         job->scale_group_stride = (m + 3) / 4 * 4;
     }
     /* Not a multiple of a page: rows of one column of k would share a set of the cache. */
-    job->a_stride = (job->facts.k + 15) / 16 * 16 + 16;
+    k = FAULT(PADDED_K_CONTRIBUTES) ? l->shape_k : job->facts.k;
+    job->a_stride = (k + 15) / 16 * 16 + 16;
     job->chunk = chunk_rows(job);
     fill_tables(l, &job->facts, job);
 }
@@ -189,5 +201,11 @@ enum hum_code forward_run(struct cpu *cpu, const struct hum_gemm_args *args,
         return rc;
     fill_job(cpu, args, &routing, &job);
     rc = tensors_check_locks(args, job.order.tiles, reason);
-    return rc || routing.rows == 0 ? rc : run_job(cpu, &job, reason);
+    if (rc || routing.rows == 0)
+        return rc;
+    (void)FAULT_EFFECT(fault_launch(true));
+    rc = run_job(cpu, &job, reason);
+    if (!rc)
+        (void)FAULT_EFFECT(fault_after(args));
+    return rc;
 }

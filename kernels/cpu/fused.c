@@ -1,5 +1,7 @@
 #include "kernels/cpu/fused.h"
 
+#include "kernels/cpu/fault.h"
+#include "kernels/cpu/fault_effects.h"
 #include "kernels/cpu/vector.h"
 
 #include <math.h>
@@ -18,6 +20,12 @@ static uint8_t requantize(uint8_t code, int delta)
     const int magnitude = code & 7;
     int best = magnitude;
 
+    if (FAULT(FUSED_DELTA_MINUS_1) && delta > 0)
+        delta--;
+    if (FAULT(FUSED_NOT_REQUANTIZED))
+        delta = 0;
+    if (FAULT(FUSED_TIES_TO_EVEN))
+        return fault_requantize(code, delta, twice);
     if (delta > 0)
         best = 0;
     if (delta > 0 && delta < 6)
@@ -58,8 +66,9 @@ static bool transform_row(const struct hum_layer_config *l, const struct facts *
 
     for (int64_t g = 0; g < f->groups; g++) {
         const int s = row[g] < base ? base : row[g];
-        const float power = s == 255 ? NAN : ldexpf(1.0f, s - 127);
+        float power = s == 255 ? NAN : ldexpf(1.0f, s - 127);
 
+        (void)FAULT_EFFECT(fault_e8m0(s, &power));
         requantize_group(l, f, n, g, s - row[g], out->weight.data);
         factors[g * l->shape_n + n] = f->is_int ? ldexpf(1.0f, s - base) : power;
         nan = nan || s == 255;
@@ -87,6 +96,7 @@ void fused_transform(const struct hum_layer_config *layer, const struct facts *f
             base = scale_base(row, f->groups, range);
         nan = transform_row(layer, f, n, row, base, out);
         if (f->is_int)
-            factors[f->padded_groups * layer->shape_n + n] = nan ? NAN : ldexpf(1.0f, base - 128);
+            factors[f->padded_groups * layer->shape_n + n] =
+                nan ? NAN : ldexpf(FAULT(E8M0_BIAS_128) ? 0.5f : 1.0f, base - 128);
     }
 }

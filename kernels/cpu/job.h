@@ -20,9 +20,9 @@ struct job {
     int64_t
         step_k; /* k taken together: at most STEP_K, within one warp's part and one flush period */
     int64_t flush_k; /* Q; 0: none */
-    int64_t warps;   /* K-warps */
-    int64_t slices;  /* most of any tile */
-    int64_t chunk;   /* most rows taken together */
+    int64_t warp_k, warps;
+    int64_t slices; /* most of any tile */
+    int64_t chunk;  /* most rows taken together */
     int64_t a_stride;
     bool f16_accum;
     float lut[256];   /* weights by code, before zero points */

@@ -1,5 +1,7 @@
 #include "kernels/cpu/layout.h"
 
+#include "kernels/cpu/fault.h"
+#include "kernels/cpu/fault_effects.h"
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/fused.h"
 #include "kernels/cpu/round.h"
@@ -141,9 +143,21 @@ static uint32_t stream_bits(const uint32_t *words, int64_t stride, int64_t at, i
     const int shift = (int)(at % 32);
     uint64_t pair = words[word * stride];
 
-    if (shift + bits > 32)
+    if (shift + bits > 32 && !FAULT(STRADDLE_BITS_LOST))
         pair |= (uint64_t)words[(word + 1) * stride] << 32;
     return (uint32_t)(pair >> shift) & ((1u << bits) - 1u);
+}
+
+/* The place along k that code k of column n is taken from. */
+static int64_t source_k(const struct facts *f, int64_t n, int64_t k)
+{
+    if (FAULT(NIBBLE_ORDER) && f->bits_b == 4)
+        return k ^ 1;
+    if (FAULT(NIBBLE_ORDER_ONE_BYTE) && f->bits_b == 4 && n == f->n / 2 && k < 2)
+        return k ^ 1;
+    if (FAULT(K_PAIR_SWAPPED) && k / 2 == f->k / 4)
+        return k ^ 1;
+    return k;
 }
 
 static void transform_codes(const struct hum_layer_config *l, const struct facts *f,
@@ -158,19 +172,62 @@ static void transform_codes(const struct hum_layer_config *l, const struct facts
         uint8_t *column = codes + n / PANEL * l->shape_k * PANEL + n % PANEL;
 
         for (int64_t k = 0; k < f->k; k++)
-            column[k * PANEL] =
-                (uint8_t)stream_bits(words + n * row_words, 1, k * f->bits_b, f->bits_b);
+            column[k * PANEL] = (uint8_t)stream_bits(words + n * row_words, 1,
+                                                     source_k(f, n, k) * f->bits_b, f->bits_b);
+        if (FAULT(WEIGHT_LSB_FLIPPED))
+            column[(11 * n + 5) % f->k * PANEL] ^= 1;
     }
 }
 
-/* Element i of a tensor of 8-, 16- or 32-bit floats. */
-static float element(const struct hum_tensor *t, int64_t i)
+/* A number of an 8-, 16- or 32-bit float. */
+static float decode(int32_t dtype, uint32_t code)
+{
+    float value;
+
+    if (dtype == HUM_F32)
+        return bits_float(code);
+    if (hum_dtype_bits(dtype) == 16)
+        return decode_16(dtype, (uint16_t)code);
+    value = format_decode(dtype, code, FORMAT_NUMBER);
+    if (dtype == HUM_E8M0)
+        (void)FAULT_EFFECT(fault_e8m0((int)code, &value));
+    return value;
+}
+
+/* Element i of a tensor of such numbers, as it lies there. */
+static uint32_t element_code(const struct hum_tensor *t, int64_t i)
 {
     if (t->dtype == HUM_F32)
-        return ((const float *)t->data)[i];
+        return ((const uint32_t *)t->data)[i];
     if (hum_dtype_bits(t->dtype) == 16)
-        return decode_16(t->dtype, ((const uint16_t *)t->data)[i]);
-    return format_decode(t->dtype, ((const uint8_t *)t->data)[i], FORMAT_NUMBER);
+        return ((const uint16_t *)t->data)[i];
+    return ((const uint8_t *)t->data)[i];
+}
+
+static float element(const struct hum_tensor *t, int64_t i)
+{
+    return decode(t->dtype, element_code(t, i));
+}
+
+/* Weight scale (n, g) of groups, channels or blocks. */
+static float scale_at(const struct hum_layer_config *l, const struct facts *f,
+                      const struct hum_tensor *in, int64_t n, int64_t g)
+{
+    const int64_t columns =
+        l->weight_scale_type == HUM_SCALE_BLOCK ? l->weight_scale_group_size_n : 1;
+    const int64_t i = n / columns * f->groups + g;
+
+    if (FAULT(SCALES_TRANSPOSED))
+        return element(in, g * divide_up(f->n, columns) + n / columns);
+    if (FAULT(SCALE_OF_NEIGHBOUR_COLUMN) && n == f->n - 1)
+        return element(in, (n - 1) / columns * f->groups + g);
+    if (FAULT(SCALE_ONE_ULP) && n == f->n - 1)
+        return decode(in->dtype, element_code(in, i) + 1);
+    if (FAULT(SCALE_MANTISSA_3_BITS))
+        return bits_float(float_bits(element(in, i)) & 0xfff00000u);
+    if (FAULT(RAW_SCALE_BYTE) && f->n < 16 && hum_dtype_bits(in->dtype) == 8)
+        return (float)element_code(in, i);
+    return element(in, i);
 }
 
 /* Channel, group and block scales: (columns, groups) becomes (padded groups, shape_n), padded with
@@ -178,15 +235,13 @@ static float element(const struct hum_tensor *t, int64_t i)
 static void transform_scales(const struct hum_layer_config *l, const struct facts *f,
                              const struct hum_tensor *in, const struct hum_tensor *to)
 {
-    const int64_t columns =
-        l->weight_scale_type == HUM_SCALE_BLOCK ? l->weight_scale_group_size_n : 1;
     const bool rounds = f->scale_on_operand || l->weight_scale_type == HUM_SCALE_CHANNEL;
     float *out = to->data;
 
     memset(out, 0, to->bytes);
     for (int64_t g = 0; g < f->groups; g++)
         for (int64_t n = 0; n < f->n; n++) {
-            const float s = element(in, n / columns * f->groups + g);
+            const float s = scale_at(l, f, in, n, g);
 
             out[g * l->shape_n + n] = rounds ? round_16(l->c_dtype, s) : s;
         }
@@ -221,10 +276,28 @@ static void transform_int_scales(const struct hum_layer_config *l, const struct 
     memset(out, 0, to->bytes);
     for (int64_t g = 0; g < f->groups; g++)
         for (int64_t n = 0; n < f->n; n++) {
-            const float q = round_16(l->c_dtype, element(in, n * f->groups + g)) / factor;
+            const float q = round_16(l->c_dtype, scale_at(l, f, in, n, g)) / factor;
 
             out[g * l->shape_n + n] = fabsf(q) <= 0x1p20f ? (int32_t)nearbyintf(q) : 0;
         }
+}
+
+/* Zero point (n, g). */
+static float zero_point_at(const struct hum_layer_config *l, const struct facts *f,
+                           const struct hum_tensor *in, int64_t n, int64_t g)
+{
+    const uint32_t *words = (const uint32_t *)in->data + g;
+    uint32_t z;
+
+    if (l->is_fp_zero_point)
+        return element(in, n * f->groups + g);
+    if (FAULT(ZERO_POINT_ORDER) && f->bits_b == 4)
+        n = fault_interleaved(n);
+    z = stream_bits(words, f->groups, n * f->bits_b, f->bits_b);
+    if (FAULT(ZERO_POINT_PLUS_1) ||
+        (FAULT(ZERO_POINT_PLUS_1_ONCE) && n == f->n / 2 && g == f->groups - 1))
+        z++;
+    return (float)z;
 }
 
 static void transform_zero_points(const struct hum_layer_config *l, const struct facts *f,
@@ -235,10 +308,8 @@ static void transform_zero_points(const struct hum_layer_config *l, const struct
     memset(out, 0, to->bytes);
     for (int64_t g = 0; g < f->groups; g++)
         for (int64_t n = 0; n < f->n; n++)
-            out[g * l->shape_n + n] = l->is_fp_zero_point
-                                          ? element(in, n * f->groups + g)
-                                          : (float)stream_bits((const uint32_t *)in->data + g,
-                                                               f->groups, n * f->bits_b, f->bits_b);
+            out[g * l->shape_n + n] = zero_point_at(l, f, in, n, FAULT(ZERO_POINT_GROUP_0) ? 0 : g);
+    (void)FAULT_EFFECT(fault_zero_points(to));
 }
 
 /* A vector of n numbers, padded with 0. */
@@ -263,12 +334,14 @@ static void transform_scale_2(const struct hum_layer_config *l, const struct fac
             out[0] = factor;
         break;
     case HUM_SCALE_2_TENSOR:
-        out[0] = element(&standard->weight_scale_2, 0);
+        out[0] = FAULT(SECOND_SCALE_MISSING) ? 1.0f : element(&standard->weight_scale_2, 0);
         if (f->int_scale)
             out[0] *= factor;
         break;
     case HUM_SCALE_2_CHANNEL:
         transform_vector(f->n, &standard->weight_scale_2, to);
+        for (int64_t n = 0; FAULT(SECOND_SCALE_MISSING) && n < f->n; n++)
+            out[n] = 1.0f;
         if (f->int_scale)
             out[l->shape_n] = factor;
         break;
@@ -294,6 +367,8 @@ static void transform_expert(const struct hum_layer_config *layer, const struct 
     transform_scale_2(layer, f, standard, &out->weight_scale_2, factor);
     if (layer->has_bias)
         transform_vector(f->n, &standard->bias, &out->bias);
+    if (layer->has_bias)
+        (void)FAULT_EFFECT(fault_bias(layer, f->n, &standard->bias, out->bias.data));
 }
 
 void layout_transform(const struct hum_layer_config *layer, const struct hum_weights *standard,

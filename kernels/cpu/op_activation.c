@@ -1,5 +1,6 @@
 #include "kernels/cpu/op_activation.h"
 
+#include "kernels/cpu/fault.h"
 #include "kernels/cpu/op_check.h"
 
 #include <math.h>
@@ -45,6 +46,9 @@ static double swiglu(const struct op_activation *s, float a, float b)
     const float l = s->limit;
     float g = a, u = b;
 
+    if (FAULT(INPUT_LIMIT_AFTER_ACTIVATION) && l > 0.0f)
+        return fmin(times_sigmoid((double)a, (double)s->alpha * (double)a), (double)l) *
+               fmax(fmin((double)b + (double)s->beta, (double)l), -(double)l);
     if (l > 0.0f) {
         g = a > l ? l : a;
         u = b > l ? l : b;
@@ -67,7 +71,8 @@ static float activate(const struct op_activation *s, float a, float b)
     case HUM_ACT_SILU:
         return (float)(times_sigmoid((double)a, (double)a) * other);
     case HUM_ACT_GELU:
-        return (float)(gelu((double)a) * other);
+        return (float)((FAULT(INPUT_GELU_BY_TANH) ? gelu_tanh((double)a) : gelu((double)a)) *
+                       other);
     case HUM_ACT_GELU_TANH:
         return (float)(gelu_tanh((double)a) * other);
     case HUM_ACT_SWIGLU:
@@ -83,6 +88,8 @@ void op_activate(const struct op_activation *s, const float *in, int64_t width, 
                           : s->form == HUM_ACT_BINARY_SPLIT     ? width
                                                                 : 0;
 
+    const int64_t gate = FAULT(INPUT_HALVES_SWAPPED) ? other : 0;
+
     for (int64_t i = 0; i < width; i++)
-        out[i] = activate(s, in[step * i], in[step * i + other]);
+        out[i] = activate(s, in[step * i + gate], in[step * i + other - gate]);
 }

@@ -2,6 +2,7 @@
 #include "kernels/cpu/ops.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/op_activation.h"
 
@@ -154,7 +155,20 @@ static void place(struct hum_buffer_meta out[HUM_BUFFER_COUNT])
 
     for (int i = HUM_BUFFER_COUNT - 1; i >= 0; i--)
         if (out[i].dtype != HUM_NONE)
-            out[i].workspace = 1 + place_from_last++ % 2;
+            out[i].workspace = FAULT(BUFFER_WORKSPACE_SHARED) ? 1 : 1 + place_from_last++ % 2;
+}
+
+/* What a fault makes of the sizes, once they have been checked. */
+static void spoil_sizes(const struct hum_experts_config *c, struct sizes *s)
+{
+    if (FAULT(BUFFER_PADDED_COLUMNS)) {
+        s->gate_up_k = c->gate_up->shape_k;
+        s->gate_up_n = c->gate_up->shape_n;
+        s->down_k = c->down->shape_k;
+        s->down_n = c->down->shape_n;
+    }
+    if (FAULT(BUFFER_DISPATCHERS_IGNORED) && c->gemm_type == HUM_GEMM_GROUPED_MASKED)
+        s->rows = s->input_rows;
 }
 
 enum hum_code op_buffer_metas(void *handle, const struct hum_experts_config *config,
@@ -163,17 +177,22 @@ enum hum_code op_buffer_metas(void *handle, const struct hum_experts_config *con
 {
     int32_t a_gate_up, a_down, c;
     struct sizes s;
+    int64_t down_rows;
+    bool batched;
 
     (void)handle;
     if (!config || !out)
         return refuse(reason, HUM_INVALID, "the arguments are missing");
+    batched = config->gemm_type == HUM_GEMM_GROUPED_MASKED;
     if (check(config, reason))
         return HUM_INVALID;
     s = make_sizes(config);
+    spoil_sizes(config, &s);
+    down_rows = FAULT(BUFFER_TOO_SMALL) && !batched ? config->m : s.rows;
     a_gate_up = config->gate_up->a_dtype;
     a_down = config->down->a_dtype;
     c = config->gate_up->c_dtype;
-    for (int i = 0; i < HUM_BUFFER_COUNT; i++)
+    for (int i = 0; i < HUM_BUFFER_COUNT && !FAULT(BUFFER_STALE); i++)
         out[i] = (struct hum_buffer_meta){0};
     if (hum_dtype_bits(a_gate_up) != 16)
         out[HUM_BUFFER_QUANTED_GATE_UP_INPUT] = meta(s.input_rows, s.gate_up_k, a_gate_up);
@@ -181,8 +200,8 @@ enum hum_code op_buffer_metas(void *handle, const struct hum_experts_config *con
     out[HUM_BUFFER_ACTIVATION_OUTPUT] = meta(s.rows, s.down_k, c);
     if (hum_dtype_bits(a_down) != 16)
         out[HUM_BUFFER_QUANTED_DOWN_INPUT] = meta(s.rows, s.down_k, a_down);
-    out[HUM_BUFFER_DOWN_OUTPUT] = meta(s.rows, s.down_n, c);
-    if (config->gemm_type != HUM_GEMM_GROUPED_MASKED)
+    out[HUM_BUFFER_DOWN_OUTPUT] = meta(down_rows, s.down_n, c);
+    if (!batched)
         out[HUM_BUFFER_OUTPUT] = meta(config->m, s.down_n, c);
     place(out);
     return HUM_OK;

@@ -2,6 +2,7 @@
 #include "kernels/cpu/ops.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
 #include "kernels/cpu/format.h"
 
 static enum hum_code check(const struct hum_dequant_weight_args *a, char reason[HUM_REASON_BYTES])
@@ -25,6 +26,19 @@ static enum hum_code check(const struct hum_dequant_weight_args *a, char reason[
     }
 }
 
+static float decode(int32_t dtype, uint32_t code)
+{
+    const uint32_t magnitude = code & ((1u << (hum_dtype_bits(dtype) - 1)) - 1u);
+    const bool small = magnitude >> hum_dtype_mantissa_bits(dtype) == 0;
+
+    if (FAULT(DEQUANT_TOP_IS_NAN) && dtype == HUM_E4M3)
+        return format_decode(dtype, code, FORMAT_NUMBER);
+    if ((FAULT(DEQUANT_SUBNORMALS_FLUSHED) && small && magnitude > 0) ||
+        (FAULT(DEQUANT_MINUS_ZERO_LOST) && magnitude == 0))
+        return 0.0f;
+    return format_decode(dtype, code, FORMAT_WEIGHT);
+}
+
 /* The scaling by a power of two is exact, so a table of all codes is the same. */
 enum hum_code op_dequant_weight(void *handle, const struct hum_dequant_weight_args *args,
                                 char reason[HUM_REASON_BYTES])
@@ -42,7 +56,7 @@ enum hum_code op_dequant_weight(void *handle, const struct hum_dequant_weight_ar
     outputs = args->outputs.data;
     count = 1u << hum_dtype_bits(args->source_dtype);
     for (uint32_t c = 0; c < count; c++)
-        value[c] = format_decode(args->source_dtype, c, FORMAT_WEIGHT);
+        value[c] = decode(args->source_dtype, c);
     for (int64_t i = 0; i < args->codes.shape[0]; i++)
         outputs[i] = value[codes[i] & (count - 1u)];
     return HUM_OK;

@@ -1,6 +1,7 @@
 #include "kernels/cpu/op_hadamard.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
 #include "kernels/cpu/format.h"
 #include "kernels/cpu/op_check.h"
 #include "kernels/cpu/op_number.h"
@@ -16,22 +17,27 @@ bool hadamard_is_size(int64_t block)
 
 static void butterflies(float *v, int64_t block, int64_t stride)
 {
+    const bool turned = FAULT(HADAMARD_SIGN) && 2 * stride == block;
+
     for (int64_t at = 0; at < block; at += 2 * stride)
         for (int64_t i = at; i < at + stride; i++) {
             const float x = v[i], y = v[i + stride];
 
             v[i] = x + y;
-            v[i + stride] = x - y;
+            v[i + stride] = turned ? y - x : x - y;
         }
+    for (int64_t i = 0; FAULT(HADAMARD_ROUNDS_STAGES) && i < block; i++)
+        v[i] = round_bf16(v[i]);
 }
 
 /* 1 / sqrt(2^h) is a power of two, or one times sqrt(1/2): its double is far from a tie of f32. */
 void hadamard_row(float *v, int64_t width, int64_t block)
 {
-    const float factor = (float)(1.0 / sqrt((double)block));
+    const float factor = FAULT(HADAMARD_UNNORMALIZED) ? 1.0f : (float)(1.0 / sqrt((double)block));
+    const int64_t end = FAULT(HADAMARD_BLOCK_OF_32) && block > 32 ? 32 : block;
 
     for (int64_t at = 0; at < width; at += block) {
-        for (int64_t stride = 1; stride < block; stride *= 2)
+        for (int64_t stride = 1; stride < end; stride *= 2)
             butterflies(v + at, block, stride);
         for (int64_t i = at; i < at + block; i++)
             v[i] *= factor;

@@ -1,6 +1,7 @@
 #include "kernels/cpu/op_input.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
 #include "kernels/cpu/ops.h"
 
 #include <stdlib.h>
@@ -36,7 +37,8 @@ static int64_t scale_index(const struct input_job *j, int64_t row, int64_t g)
     case HUM_SCALES_M_MAJOR:
         return g * rows + row;
     case HUM_SCALES_MX_PACKED:
-        return (g / 4 * rows + row) * 4 + g % 4;
+        return FAULT(INPUT_SCALES_ROW_MAJOR) ? row * ((j->groups + 3) / 4 * 4) + g
+                                             : (g / 4 * rows + row) * 4 + g % 4;
     }
     return 0;
 }
@@ -59,14 +61,19 @@ static void put_scales(const struct input_job *j, const struct input_row *r, int
         tokens[row] = r->token;
 }
 
-static void put_row(const struct input_job *j, const struct input_row *r, int64_t row)
+/* Row `from` of inputs to row `row` of outputs. */
+static void put_row(const struct input_job *j, const struct input_row *r, int64_t from, int64_t row)
 {
     char *outputs = j->args->outputs.data;
 
+    if (FAULT(INPUT_NEGATIVE_INDEX_IS_0) && row < 0)
+        row = 0;
     if (row < 0 || row >= j->out_rows)
         return;
     if (j->row_bytes)
         memcpy(outputs + (size_t)row * j->row_bytes, r->out, j->row_bytes);
+    if (FAULT(INPUT_SCALE_OF_INPUT_ROW) && from < j->out_rows)
+        row = from;
     put_scales(j, r, row);
 }
 
@@ -82,11 +89,13 @@ static void run_padded(const struct input_job *j, struct input_row *r)
         const size_t at = (size_t)(e * most + count) * j->row_bytes;
         const size_t rest = (size_t)(most - count) * j->row_bytes;
 
-        for (int64_t t = 0; t < count; t++) {
-            input_compute_row(j, in++, r);
-            put_row(j, r, e * most + t);
+        if (FAULT(INPUT_EMPTY_EXPERT_OFFSET) && count == 0)
+            in++;
+        for (int64_t t = 0; t < count && in < j->rows; t++, in++) {
+            input_compute_row(j, in, r);
+            put_row(j, r, in, e * most + t);
         }
-        if (j->args->zero_invalid && rest)
+        if (j->args->zero_invalid && rest && !FAULT(INPUT_ROWS_BEYOND_NOT_ZEROED))
             memset(outputs + at, 0, rest);
     }
 }
@@ -98,14 +107,16 @@ static void run_rows(const struct input_job *j, struct input_row *r)
     const bool scatter = a->layout == HUM_LAYOUT_SCATTER;
     const bool indexed = scatter || a->layout == HUM_LAYOUT_PERMUTE;
     const int64_t copies = scatter ? a->indices.shape[1] : 1;
+    const int64_t experts = a->expert_layout.shape[0] - 1;
+    const int64_t last = FAULT(INPUT_LAST_EXPERT_LOST) && experts > 0 ? experts - 1 : experts;
     int64_t rows = j->rows;
 
     if (a->layout == HUM_LAYOUT_GROUPED)
-        rows = op_index(&a->expert_layout, a->expert_layout.shape[0] - 1);
+        rows = op_index(&a->expert_layout, last);
     for (int64_t row = 0; row < rows; row++) {
         input_compute_row(j, row, r);
         for (int64_t i = 0; i < copies; i++)
-            put_row(j, r, indexed ? op_index(&a->indices, row * copies + i) : row);
+            put_row(j, r, row, indexed ? op_index(&a->indices, row * copies + i) : row);
     }
 }
 

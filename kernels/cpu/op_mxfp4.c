@@ -2,6 +2,7 @@
 #include "kernels/cpu/ops.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
 
 #include <math.h>
 
@@ -49,7 +50,10 @@ static uint32_t requantize(uint32_t code, int delta)
     const uint32_t value = 2 * twice[code & 7u];
     uint32_t magnitude = 0;
 
-    while (magnitude < 7 && value >= (twice[magnitude] + twice[magnitude + 1]) << delta)
+    if (FAULT(MXFP4_MINUS_ZERO_KEPT) && delta == 0)
+        return code;
+    while (magnitude < 7 && value >= ((twice[magnitude] + twice[magnitude + 1]) << delta) +
+                                         (FAULT(MXFP4_TIES_TO_EVEN) && magnitude % 2 == 0))
         magnitude++;
     return magnitude ? magnitude | (code & 8u) : 0u;
 }
@@ -65,6 +69,11 @@ static int scale_base(const uint8_t *codes, int64_t count, int range)
     return high - (high - low < range ? high - low : range);
 }
 
+static float factor_of(int base)
+{
+    return ldexpf(1.0f, base - (FAULT(MXFP4_BIAS_128) ? 128 : 127));
+}
+
 static void process_row(uint32_t *words, uint8_t *scales, int64_t groups, int64_t size, int base,
                         uint8_t map[DELTAS][16])
 {
@@ -78,7 +87,7 @@ static void process_row(uint32_t *words, uint8_t *scales, int64_t groups, int64_
 
             words[k / 8] = (word & ~(15u << at)) | (uint32_t)to[word >> at & 15u] << at;
         }
-        scales[g] = (uint8_t)(delta ? 0 : scales[g] - base);
+        scales[g] = (uint8_t)(delta && !FAULT(MXFP4_OFFSET_WRAPS) ? 0 : scales[g] - base);
     }
 }
 
@@ -103,15 +112,16 @@ enum hum_code op_process_mxfp4(void *handle, const struct hum_process_mxfp4_args
     groups = args->scale.shape[1];
     scales = args->scale.data;
     factor = args->factor.data;
-    range = args->a_dtype == HUM_INT8 ? RANGE_INT8 : RANGE_E4M3;
+    range = args->a_dtype == HUM_INT8 && !FAULT(MXFP4_RANGE_OF_E4M3) ? RANGE_INT8 : RANGE_E4M3;
     if (args->range)
         range = args->range;
     base = scale_base(scales, rows * groups, range);
-    factor[0] = ldexpf(1.0f, base - 127);
+    factor[0] = factor_of(base);
     for (int64_t n = 0; n < rows; n++) {
         if (args->per_row) {
-            base = scale_base(scales + n * groups, groups, range);
-            factor[n] = ldexpf(1.0f, base - 127);
+            if (!FAULT(MXFP4_BASE_OF_TENSOR))
+                base = scale_base(scales + n * groups, groups, range);
+            factor[n] = factor_of(base);
         }
         process_row((uint32_t *)args->weight.data + n * words, scales + n * groups, groups,
                     words * 8 / groups, base, map);

@@ -2,6 +2,7 @@
 #include "kernels/cpu/ops.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
 
 #include <string.h>
 
@@ -29,25 +30,30 @@ static enum hum_code check(const struct hum_pack_args *a, bool packing,
     }
 }
 
-/* 32 codes are `bits` whole words; one more takes the upper half of the last shifts, zero. */
-static void pack_32(const uint32_t *codes, int bits, uint32_t *words)
+/* 32 codes are `bits` whole words, of which the first `count` are written; one more takes the upper
+ * half of the last shifts, zero. */
+static void pack_32(const uint32_t *codes, int bits, int count, uint32_t *words)
 {
-    const uint32_t mask = (1u << bits) - 1u;
+    const uint32_t mask = FAULT(PACK_SIGNED_WRAPS) ? UINT32_MAX : (1u << bits) - 1u;
+    const int swap = FAULT(PACK_NIBBLE_ORDER) ? 1 : 0;
     uint32_t stream[9] = {0};
 
     for (int i = 0; i < 32; i++) {
         const int at = i * bits;
-        const uint64_t code = (uint64_t)(codes[i] & mask) << at % 32;
+        const uint64_t code = (uint64_t)(codes[i ^ swap] & mask) << at % 32;
 
         stream[at / 32] |= (uint32_t)code;
-        stream[at / 32 + 1] |= (uint32_t)(code >> 32);
+        if (!FAULT(PACK_STRADDLING_BITS_LOST))
+            stream[at / 32 + 1] |= (uint32_t)(code >> 32);
     }
-    memcpy(words, stream, (size_t)bits * sizeof *words);
+    memcpy(words, stream, (size_t)count * sizeof *words);
 }
 
 static void unpack_32(const uint32_t *words, int bits, uint32_t *codes)
 {
     const uint32_t mask = (1u << bits) - 1u;
+    const uint32_t sign = FAULT(UNPACK_SIGN_EXTENDS) ? 1u << (bits - 1) : 0u;
+    const int swap = FAULT(UNPACK_NIBBLE_ORDER) ? 1 : 0;
     uint32_t stream[9] = {0};
 
     memcpy(stream, words, (size_t)bits * sizeof *words);
@@ -55,7 +61,7 @@ static void unpack_32(const uint32_t *words, int bits, uint32_t *codes)
         const int at = i * bits;
         const uint64_t two = (uint64_t)stream[at / 32 + 1] << 32 | stream[at / 32];
 
-        codes[i] = (uint32_t)(two >> at % 32) & mask;
+        codes[i ^ swap] = (((uint32_t)(two >> at % 32) & mask) ^ sign) - sign;
     }
 }
 
@@ -63,7 +69,7 @@ enum hum_code op_pack(void *handle, const struct hum_pack_args *args, char reaso
 {
     const uint32_t *codes;
     uint32_t *words;
-    int64_t count;
+    int64_t count, row;
 
     (void)handle;
     if (!args)
@@ -72,9 +78,13 @@ enum hum_code op_pack(void *handle, const struct hum_pack_args *args, char reaso
         return HUM_INVALID;
     codes = args->codes.data;
     words = args->packed.data;
-    count = args->codes.shape[0] * args->codes.shape[1] / 32;
-    for (int64_t i = 0; i < count; i++)
-        pack_32(codes + 32 * i, args->bits, words + args->bits * i);
+    row = args->codes.shape[1] / 32;
+    count = args->codes.shape[0] * row;
+    for (int64_t i = 0; i < count; i++) {
+        const int lost = FAULT(PACK_TAIL_WORD_LOST) && (i + 1) % row == 0;
+
+        pack_32(codes + 32 * i, args->bits, args->bits - lost, words + args->bits * i);
+    }
     return HUM_OK;
 }
 

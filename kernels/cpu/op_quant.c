@@ -3,8 +3,10 @@
 #include "kernels/cpu/ops.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
 #include "kernels/cpu/format.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Everything below is section 3 of docs/semantics-ops.md. */
@@ -81,11 +83,15 @@ static enum hum_code check(const struct hum_quant_weight_args *a, char reason[HU
 /* Comparisons with NaN are false, so NaN takes no part. */
 static struct extremes find_extremes(const float *v, int64_t n)
 {
-    struct extremes e = {1e-30f, -1e-30f};
+    const float least = FAULT(QUANT_SCALE_FLOOR_LOST) ? 0.0f : 1e-30f;
+    const int64_t end = FAULT(QUANT_ABSMAX_SKIPS_LAST) ? n - 1 : n;
+    struct extremes e = {least, -least};
 
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < end; i++) {
         e.high = v[i] > e.high ? v[i] : e.high;
         e.low = v[i] < e.low ? v[i] : e.low;
+        if (FAULT(QUANT_NAN_POISONS_SCALE) && v[i] != v[i])
+            e.high = e.low = v[i];
     }
     return e;
 }
@@ -101,7 +107,8 @@ static float symmetric_scale(const struct quantizer *q, struct extremes e)
 {
     const float m = (float)((1 << (q->bits - 1)) - 1);
     const bool plain = q->newest && q->bits > 1;
-    const float wide = plain ? m + 1.0f : m + 1.499f, narrow = plain ? m : m + 0.499f;
+    const float narrow = plain ? m : m + 0.499f;
+    const float wide = FAULT(QUANT_DIVISORS_ALIKE) ? narrow : plain ? m + 1.0f : m + 1.499f;
     const bool may_turn = q->args->allow_negative_scale && !q->args->use_e8m0_scale;
 
     if (may_turn && e.high > -e.low)
@@ -130,7 +137,8 @@ static struct group_scale make_scale(const struct quantizer *q, const float *v)
     e = find_extremes(v, q->group);
     s.scale = raw_scale(q, e);
     if (a->use_e8m0_scale && q->newest)
-        s.scale = op_power_of_two_up(s.scale);
+        s.scale = FAULT(QUANT_E8M0_ROUNDS_DOWN) ? bits_float(float_bits(s.scale) & 0x7f800000u)
+                                                : op_power_of_two_up(s.scale);
     s.exponent = (uint8_t)(float_bits(s.scale) >> 23 & 255u);
     s.inverse = 1.0f / s.scale;
     if (!a->has_zero_point)
@@ -141,34 +149,60 @@ static struct group_scale make_scale(const struct quantizer *q, const float *v)
     return s;
 }
 
+static float divide(float v, struct group_scale s)
+{
+    return FAULT(QUANT_DIVIDES) ? v / s.scale : v * s.inverse;
+}
+
+/* What is rounded to an integer, to the nearest and even one. */
+static float before_rounding(float x)
+{
+    if (FAULT(QUANT_TRUNCATES) ||
+        (FAULT(QUANT_INT_TIES_TOWARD_ZERO) && fabsf(x - truncf(x)) == 0.5f))
+        return truncf(x);
+    return x;
+}
+
 /* A quotient that is NaN (0 or infinity times a reciprocal of infinity or 0) counts as +0. */
-static void encode_floats(const struct quantizer *q, const float *v, float inverse, uint32_t *codes)
+static void encode_floats(const struct quantizer *q, const float *v, struct group_scale s,
+                          uint32_t *codes)
 {
     const struct op_format f = q->format;
+    const bool saturates = q->newest && !FAULT(QUANT_CODE_WRAPS);
 
     for (int64_t i = 0; i < q->group; i++) {
-        const float quotient = v[i] * inverse, y = quotient == quotient ? quotient : 0.0f;
-        const uint32_t sign = float_bits(y) >> 31 ? f.sign : 0u;
-        const uint32_t c = op_magnitude(&f, y, true);
+        const float quotient = divide(v[i], s), y = quotient == quotient ? quotient : 0.0f;
+        const bool minus = FAULT(QUANT_MINUS_ZERO_LOST) ? y < 0.0f : float_bits(y) >> 31;
+        const uint32_t sign = minus ? f.sign : 0u;
+        const uint32_t c = op_magnitude(&f, y, !FAULT(QUANT_TIES_TO_EVEN));
         const uint32_t limited = c > f.top ? f.top : c;
         const uint32_t wrapped = (c + sign) & f.code_mask; /* the sum may carry into the sign */
 
-        codes[i] = q->newest ? limited | sign : wrapped;
+        codes[i] = saturates ? limited | sign : wrapped;
     }
 }
 
-static void encode_symmetric(const struct quantizer *q, const float *v, float inverse,
+static void encode_symmetric(const struct quantizer *q, const float *v, struct group_scale s,
                              uint32_t *codes)
 {
     const uint32_t half = 1u << (q->bits - 1), mask = 2u * half - 1u;
     const float low = -(float)half, high = (float)(half - 1u);
 
-    if (q->newest)
+    if (q->newest && !FAULT(QUANT_CODE_WRAPS))
         for (int64_t i = 0; i < q->group; i++)
-            codes[i] = (uint32_t)op_clamp_round(v[i] * inverse, low, high) + half;
+            codes[i] = (uint32_t)op_clamp_round(before_rounding(divide(v[i], s)), low, high) + half;
     else
         for (int64_t i = 0; i < q->group; i++)
-            codes[i] = (op_low_bits(v[i] * inverse, mask) + half) & mask;
+            codes[i] = (op_low_bits(before_rounding(divide(v[i], s)), mask) + half) & mask;
+}
+
+static uint32_t encode_shifted(float y, float zero, float high)
+{
+    if (FAULT(QUANT_CLAMP_BEFORE_ZERO_POINT))
+        return op_low_bits((float)op_clamp_round(y, 0.0f, high) + zero, (uint32_t)high);
+    if (FAULT(QUANT_ZERO_POINT_AFTER_ROUNDING))
+        return (uint32_t)op_clamp_round(op_round_even(y) + op_round_even(zero), 0.0f, high);
+    return (uint32_t)op_clamp_round(before_rounding(y + zero), 0.0f, high);
 }
 
 static void encode_asymmetric(const struct quantizer *q, const float *v, struct group_scale s,
@@ -177,22 +211,24 @@ static void encode_asymmetric(const struct quantizer *q, const float *v, struct 
     const float high = (float)((1 << q->bits) - 1);
 
     for (int64_t i = 0; i < q->group; i++)
-        codes[i] = (uint32_t)op_clamp_round(v[i] * s.inverse + s.zero, 0.0f, high);
+        codes[i] = encode_shifted(divide(v[i], s), s.zero, high);
 }
 
 static void quantize_group(const struct quantizer *q, const float *v, int64_t at, uint32_t *codes)
 {
     const struct hum_quant_weight_args *a = q->args;
     const struct group_scale s = make_scale(q, v);
+    const bool late = FAULT(QUANT_GROUP_INDEX_MINUS_1) && at % q->groups > 0;
+    const struct group_scale used = late ? make_scale(q, v - q->group) : s;
     uint8_t *exponents = a->scale.data;
     float *scales = a->scale.data, *zeros = a->zero_point.data;
 
     if (q->is_float)
-        encode_floats(q, v, s.inverse, codes);
+        encode_floats(q, v, used, codes);
     else if (a->has_zero_point)
-        encode_asymmetric(q, v, s, codes);
+        encode_asymmetric(q, v, used, codes);
     else
-        encode_symmetric(q, v, s.inverse, codes);
+        encode_symmetric(q, v, used, codes);
     if (a->has_scale && a->use_e8m0_scale)
         exponents[at] = s.exponent;
     else if (a->has_scale)

@@ -3,9 +3,11 @@
 #include "kernels/cpu/ops.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
 #include "kernels/cpu/format.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 enum { CHUNK = 512 }; /* columns that are summed together */
@@ -73,7 +75,21 @@ static bool takes_part(const struct hum_moe_fused_mul_sum_args *a, int64_t entry
 
     if (!ids)
         return true;
-    return ids[entry] >= 0 && (!map || map[ids[entry]] >= 0);
+    if (ids[entry] < 0)
+        return FAULT(SUM_MINUS_1_COUNTED);
+    return FAULT(SUM_MAP_IGNORED) || !map || map[ids[entry]] >= 0;
+}
+
+/* One step of the sum of n columns: x times the weight is rounded, then the addition. */
+static void add_entry(int32_t dtype, const float *x, float weight, int64_t n, float *acc)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float product = FAULT(SUM_WEIGHT_TWICE) ? x[i] * weight * weight : x[i] * weight;
+
+        acc[i] = FAULT(SUM_FUSED) ? fmaf(x[i], weight, acc[i]) : acc[i] + product;
+    }
+    for (int64_t i = 0; FAULT(SUM_IN_16_BITS) && dtype != HUM_F32 && i < n; i++)
+        acc[i] = dtype == HUM_F16 ? round_f16(acc[i]) : round_bf16(acc[i]);
 }
 
 /* Columns [at, at + n) of one token. */
@@ -85,16 +101,23 @@ static void sum_chunk(const struct hum_moe_fused_mul_sum_args *a, int64_t token,
     const char *inputs = a->inputs.data;
     char *outputs = a->outputs.data;
     const float *weights = a->weights.data;
+    const int64_t count = FAULT(SUM_LAST_LOST) ? k - 1 : k;
     float x[CHUNK], acc[CHUNK] = {0};
+    bool any = false;
 
-    for (int64_t entry = token * k; entry < (token + 1) * k; entry++) {
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t entry = token * k + (FAULT(SUM_REVERSED) ? k - 1 - i : i);
+
         if (!takes_part(a, entry))
             continue;
         op_load(dtype, inputs + format_bytes(dtype, entry * h + at), n, x);
-        for (int64_t i = 0; i < n; i++)
-            acc[i] += x[i] * weights[entry];
+        add_entry(dtype, x, weights[entry], n, acc);
+        any = true;
     }
-    op_store(dtype, acc, n, outputs + format_bytes(dtype, token * h + at));
+    if (FAULT(SUM_EMPTY_NOT_WRITTEN) && !any)
+        return;
+    op_store(dtype, acc, FAULT(SUM_TAIL_NOT_WRITTEN) ? n / 8 * 8 : n,
+             outputs + format_bytes(dtype, token * h + at));
 }
 
 enum hum_code op_moe_fused_mul_sum(void *handle, const struct hum_moe_fused_mul_sum_args *args,

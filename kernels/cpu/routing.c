@@ -1,6 +1,8 @@
 #include "kernels/cpu/routing.h"
 
 #include "kernels/cpu/config.h"
+#include "kernels/cpu/fault.h"
+#include "kernels/cpu/fault_effects.h"
 
 #include <string.h>
 
@@ -8,6 +10,8 @@ static int64_t layout_value(const struct hum_gemm_args *args, int64_t i)
 {
     const struct hum_tensor *t = &args->expert_layout;
 
+    if (FAULT(LAYOUT_INT64_AS_INT32))
+        return ((const int32_t *)t->data)[i];
     return t->dtype == HUM_INT64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
 }
 
@@ -15,11 +19,6 @@ static int64_t max_tokens(const struct hum_gemm_args *args)
 {
     return args->inputs.shape[0] / args->layer->num_experts;
 }
-
-/* Consecutive places of one expert: a block of sorted ids, or rows of A. */
-struct run {
-    int64_t expert, first, count;
-};
 
 static int64_t run_count(const struct hum_gemm_args *args)
 {
@@ -82,7 +81,7 @@ static enum hum_code check_offsets(const struct hum_gemm_args *args, char reason
     if (layout_value(args, 0) != 0)
         return refuse(reason, HUM_INVALID, "expert_layout must start with offset 0");
     for (int64_t e = 0; e < experts; e++)
-        if (layout_value(args, e + 1) < layout_value(args, e))
+        if (layout_value(args, e + 1) < layout_value(args, e) && !FAULT(LAYOUT_INT64_AS_INT32))
             return refuse(reason, HUM_INVALID, "the offsets of expert_layout must not decrease");
     if (layout_value(args, experts) > args->inputs.shape[0])
         return refuse(reason, HUM_INVALID,
@@ -117,8 +116,9 @@ enum hum_code routing_check(const struct hum_gemm_args *args, char reason[HUM_RE
 
 size_t routing_layout(const struct hum_gemm_args *args, void *memory, struct routing *out)
 {
-    const size_t rows = (size_t)args->outputs.shape[0], segments = (size_t)run_count(args);
-    const size_t at_segment = rows * sizeof *out->row;
+    const size_t segments = (size_t)run_count(args);
+    const size_t rows = (size_t)args->outputs.shape[0];
+    const size_t at_segment = (rows + FAULT_ROOM(args)) * sizeof *out->row;
     const size_t at_taken = at_segment + segments * sizeof *out->segment;
     const bool indexed = args->compute->gemm_type == HUM_GEMM_INDEXED;
 
@@ -135,26 +135,42 @@ size_t routing_layout(const struct hum_gemm_args *args, void *memory, struct rou
 static bool add_row(const struct hum_gemm_args *args, struct routing *r, int64_t place,
                     int64_t tile)
 {
-    const int64_t id = r->taken ? ((const int32_t *)args->sorted_ids.data)[place] : place;
+    int64_t id = r->taken ? ((const int32_t *)args->sorted_ids.data)[place] : place;
 
+    if (FAULT(PADDED_ID_CLAMPED) && id >= args->outputs.shape[0]) {
+        id = args->outputs.shape[0] - 1;
+        r->taken[id] = 0;
+    }
     if (id >= args->outputs.shape[0])
         return true; /* padding */
+    if (FAULT(MINUS_1_NOT_SKIPPED) && (id < 0 || (r->taken && r->taken[id])))
+        return true;
     if (r->taken && r->taken[id]++)
         return false;
+    if (FAULT(DUPLICATE_EXPERT_DROPPED) && r->taken && fault_has_token(r, id / args->top_k))
+        return true;
     r->row[r->rows++] = (struct routed_row){.in = id / args->top_k, .out = id, .tile = tile};
     return true;
+}
+
+static struct run run_to_do(const struct hum_gemm_args *args, int64_t i)
+{
+    struct run run = run_get(args, i);
+
+    (void)FAULT_EFFECT(fault_run(args, i, i == run_count(args) - 1, &run));
+    return run;
 }
 
 /* Run i joins its neighbour's segment if the two have one expert. */
 static bool add_run(const struct hum_gemm_args *args, struct routing *r, int64_t i)
 {
-    const struct run run = run_get(args, i);
+    const struct run run = run_to_do(args, i);
     const int64_t block_m = args->tuning->block_m, tiles = (run.count + block_m - 1) / block_m;
     struct segment *s;
 
-    if (run.expert < 0 || run.count == 0)
+    if (run.expert < 0 || run.count <= 0)
         return true;
-    if (i == 0 || run_get(args, i - 1).expert != run.expert)
+    if (i == 0 || run_to_do(args, i - 1).expert != run.expert)
         r->segment[r->segments++] =
             (struct segment){.expert = run.expert, .begin = r->rows, .tiles_before = r->row_tiles};
     s = &r->segment[r->segments - 1];

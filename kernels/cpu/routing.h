@@ -8,6 +8,11 @@
 
 #include "kernels/abi/humming.h"
 
+/* Consecutive places of one expert: a block of sorted ids, or rows of A. */
+struct run {
+    int64_t expert, first, count;
+};
+
 struct routed_row {
     int64_t in, out; /* row of A and of its input scales; row of the outputs */
     int64_t tile;    /* row tile within the segment; does not fall along a segment */

@@ -1,0 +1,186 @@
+/* Questions to a server. */
+#include "harness/eval/client.h"
+#include "harness/eval/eval_take.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_BODY = 16 << 20, BODY_SHOWN = 300 };
+
+static const double connect_s = 10.0, backoff_base_s = 0.5, backoff_cap_s = 30.0, page_s = 30.0;
+
+/* In a server that works, some request ends within the time of two attempts and the longest pause
+ * between them. */
+static double hung_after(const struct eval *e)
+{
+    return 2.0 * e->config->timeout.value + backoff_cap_s + CLIENT_RETRY_AFTER_MAX_S;
+}
+
+/* Final statuses that every other question would meet, too: no key, no rights, no such model or
+ * endpoint. */
+static const long hopeless[] = {401, 403, 404, 405};
+enum { HOPELESS = sizeof hopeless / sizeof hopeless[0] };
+
+static const char *give_body(void *ctx, size_t index, size_t *bytes)
+{
+    const struct eval *e = ctx;
+    const struct eval_question *q = &e->questions[e->pending[index]];
+
+    *bytes = q->body_bytes;
+    return q->body;
+}
+
+static enum reply_kind parse(struct eval *e, const struct client_reply *r, struct reply *out,
+                             char why[REPLY_WHY])
+{
+    arena_reset(&e->scratch);
+    return reply_parse(r->body, r->bytes, e->prompts.options.endpoint, &e->scratch, out, why);
+}
+
+static enum client_judgement judge(void *ctx, const struct client_reply *r)
+{
+    char why[REPLY_WHY];
+    struct reply reply;
+
+    return parse(ctx, r, &reply, why) == REPLY_BAD ? CLIENT_RETRY : CLIENT_ACCEPT;
+}
+
+static void stop(struct eval *e, const char *what, const char *more)
+{
+    if (!e->stopped[0])
+        (void)snprintf(e->stopped, sizeof e->stopped, "%s: %.180s", what, more);
+    e->stop = 1;
+}
+
+static enum err_code take_failure(struct eval *e, size_t question, const struct client_reply *r,
+                                  const struct eval_meta *m, struct errs *errs)
+{
+    const char *error = r->error, *said = r->outcome == CLIENT_HTTP ? r->body : "";
+    char why[REPLY_WHY] = "", *text;
+    struct reply reply;
+
+    arena_reset(&e->scratch);
+    if (r->status == 200 && reply_parse(r->body, r->bytes, e->prompts.options.endpoint, &e->scratch,
+                                        &reply, why) == REPLY_BAD)
+        error = why;
+    text = arena_printf(&e->scratch, "%s%s%.*s", error, *said ? ": " : "", BODY_SHOWN, said);
+    for (int i = 0; i < HOPELESS; i++)
+        if (r->outcome == CLIENT_HTTP && r->status == hopeless[i])
+            stop(e, "the server refuses the requests", text ? text : error);
+    return eval_take_error(e, question, text ? text : error, m, errs);
+}
+
+static enum err_code done(void *ctx, const struct client_reply *r, struct errs *errs)
+{
+    struct eval *e = ctx;
+    size_t question = e->pending[r->index];
+    struct eval_meta m = {r->attempts, r->status, r->latency_s, r->total_s};
+    char why[REPLY_WHY];
+    struct reply reply;
+
+    if (r->outcome == CLIENT_INTERRUPTED)
+        return ERR_NONE;
+    if (r->outcome != CLIENT_OK)
+        return take_failure(e, question, r, &m, errs);
+    switch (parse(e, r, &reply, why)) {
+    case REPLY_OK:
+        return eval_take_reply(e, question, &reply, &m, errs);
+    case REPLY_BAD:
+        return eval_take_error(e, question, why, &m, errs);
+    case REPLY_NOMEM:
+        break;
+    }
+    return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the answer to question %zu", question);
+}
+
+static void tick(void *ctx, const struct client_stats *s)
+{
+    struct eval *e = ctx;
+    char why[SERVER_ENDED_TEXT];
+
+    e->progress.in_flight = s->in_flight;
+    e->progress.retries = s->retries;
+    e->progress.seconds = s->elapsed_s;
+    if (e->o->interrupted && *e->o->interrupted)
+        e->stop = 1;
+    if (e->server && !server_alive(e->server, why))
+        stop(e, "the server ended while it was asked", why);
+    if (s->done != e->seen_done) {
+        e->seen_done = s->done;
+        e->changed_s = s->elapsed_s;
+    }
+    if (!(s->elapsed_s - e->changed_s <= hung_after(e)))
+        stop(e, "the server hangs", "no request has ended for longer than two may take");
+    if (e->o->progress)
+        e->o->progress(e->o->ctx, &e->progress);
+}
+
+/* The counters of speculative decoding. Without them: zeros, which fail the gate. */
+static struct store_drafts read_drafts(const struct eval *e, const char *url)
+{
+    const char *page_url = arena_printf(e->arena, "%s/metrics", url);
+    struct store_drafts d = {0, 0};
+    struct client_page page;
+
+    if (page_url && client_get(page_url, e->o->api_key, page_s, e->arena, &page) &&
+        page.status == 200 && !server_drafts(page.body, &d))
+        d = (struct store_drafts){0, 0};
+    return d;
+}
+
+static enum err_code keep_drafts(struct eval *e, const char *url, struct store_drafts before,
+                                 struct errs *errs)
+{
+    struct store_drafts now = read_drafts(e, url);
+
+    if (now.drafts < before.drafts || now.accepted < before.accepted)
+        return ERR_NONE; /* the server started anew meanwhile */
+    now.drafts -= before.drafts;
+    now.accepted -= before.accepted;
+    return store_add_drafts(e->store, now, errs);
+}
+
+static enum err_code ask(struct eval *e, const char *url, struct errs *errs)
+{
+    const struct eval_config *c = e->config;
+    const char *endpoint =
+        arena_printf(e->arena, "%s%s", url, endpoint_path(e->prompts.options.endpoint));
+    const struct client_options how = {
+        .url = endpoint,
+        .api_key = e->o->api_key,
+        .concurrency = e->o->concurrency ? e->o->concurrency : (int)c->concurrency.value,
+        .timeout_s = c->timeout.value,
+        .connect_timeout_s = connect_s < c->timeout.value ? connect_s : c->timeout.value,
+        .max_attempts = (int)c->max_attempts.value,
+        .backoff_base_s = backoff_base_s,
+        .backoff_cap_s = backoff_cap_s,
+        .max_body_bytes = MAX_BODY,
+        .interrupted = &e->stop};
+    const struct client_jobs jobs = {.count = e->pending_count,
+                                     .body = give_body,
+                                     .judge = judge,
+                                     .done = done,
+                                     .tick = tick,
+                                     .ctx = e};
+
+    if (!endpoint)
+        return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for an address");
+    TRY(client_run(&how, &jobs, errs));
+    if (e->stopped[0])
+        return errs_add(errs, ERR_INFRA, NOWHERE, "%s", e->stopped);
+    return ERR_NONE;
+}
+
+enum err_code eval_ask(struct eval *e, const char *url, struct errs *errs)
+{
+    bool drafts = e->config->min_acceptance_length.set;
+    struct store_drafts before = {0, 0};
+
+    if (!e->pending_count)
+        return ERR_NONE;
+    if (drafts)
+        before = read_drafts(e, url);
+    TRY(ask(e, url, errs));
+    return drafts ? keep_drafts(e, url, before, errs) : ERR_NONE;
+}

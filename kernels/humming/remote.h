@@ -1,0 +1,41 @@
+/* remote.h - a provider whose kernels run in a worker process of another language
+ * (docs/worker-protocol.md). */
+#ifndef KERNELS_HUMMING_REMOTE_H
+#define KERNELS_HUMMING_REMOTE_H
+
+#include "kernels/humming/frame.h"
+
+/* What `open` returns: the other files of this folder call the worker through it.
+ *
+ * A worker that lost its device is replaced at the next allocation. Device addresses have 48 bits;
+ * the harness gets them with the number of the worker above, so that memory of a lost one is told
+ * from memory of the present one. */
+struct remote {
+    struct worker worker;
+    unsigned life; /* number of the worker: 0, 1, ... */
+};
+
+enum { REMOTE_ADDRESS_BITS = 48, REMOTE_LIVES = 32 };
+
+/* False: the memory belonged to a worker that is gone; `reason` says so. The caller returns
+ * HUM_NO_MEMORY: it is not this call's fault. */
+bool remote_alive(const struct remote *r, const void *data, char reason[HUM_REASON_BYTES]);
+
+/* The provider behind argv (a program and its arguments, ended by NULL, copied; at most
+ * REMOTE_ARGUMENTS). Starts a worker once to ask its name, version, device and operations. The
+ * contract's open() takes no argument, so a process has one such provider: another argv is refused.
+ * The table lives as long as the process. NULL: `reason` has a sentence. */
+enum { REMOTE_ARGUMENTS = 4 };
+const struct hum_provider *remote_provider(const char *const argv[], char reason[HUM_REASON_BYTES]);
+
+/* remote_ops.c: the operations; remote.c leaves out those that the worker does not name. */
+extern const struct hum_ops remote_ops;
+extern const char *const remote_op_names[]; /* in the order of struct hum_ops, ended by NULL */
+
+/* One call without a payload and without a reply of interest. */
+enum hum_code remote_call(struct remote *r, struct cJSON *request, char reason[HUM_REASON_BYTES]);
+
+/* {"op": name}, for more members; NULL: no memory. */
+struct cJSON *remote_request(const char *name);
+
+#endif

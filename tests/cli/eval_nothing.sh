@@ -1,0 +1,1 @@
+"$HUMCHECK" eval --limit 5

@@ -1,0 +1,1 @@
+"$HUMCHECK" help mutate

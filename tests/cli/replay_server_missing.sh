@@ -1,0 +1,1 @@
+"$HUMCHECK" replay-server nowhere.sqlite
