@@ -75,7 +75,7 @@ static void print_warnings(const struct errs *warnings)
         (void)fprintf(stderr, "%s (warning)\n", err_format(&warnings->items[i], text, sizeof text));
 }
 
-static enum err_code check_options(const struct options *o, struct errs *errs)
+enum err_code commands_eval_check(const struct options *o, struct errs *errs)
 {
     enum err_code rc = eval_outs_check(o, errs);
 
@@ -180,15 +180,18 @@ static enum err_code prepare(const struct config_set *set, struct job *jobs,
                              const struct eval_options *how, const struct options *o,
                              struct arena *arena, struct errs *errs)
 {
-    struct sources sources = {.most = most_questions(set)};
+    struct sources *sources = ARENA_NEW(arena, 1, struct sources); /* as long as the jobs */
     enum err_code first = ERR_NONE;
 
+    if (!sources)
+        return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for data sets");
+    sources->most = most_questions(set);
     for (size_t i = 0; i < set->count; i++) {
         const struct eval_config *c = &set->items[i].config;
         enum err_code rc;
 
         jobs[i].how = *how;
-        jobs[i].how.data = find_data(&sources, o, c, arena, errs);
+        jobs[i].how.data = find_data(sources, o, c, arena, errs);
         if (!jobs[i].how.data)
             return errs->items[0].code;
         rc = eval_prepare(&jobs[i].eval, c, &jobs[i].how, arena, errs);
@@ -266,7 +269,7 @@ static int run_configs(const struct options *o, struct arena *arena, struct errs
     struct errs warnings = {0};
     struct config_set set = {0};
     struct job *jobs;
-    enum err_code rc = check_options(o, errs);
+    enum err_code rc = commands_eval_check(o, errs);
 
     rc = rc ? rc : find_key(o, &how, errs);
     if (o->operand_count) {

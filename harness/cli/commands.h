@@ -16,6 +16,8 @@ extern const struct command command_eval;
 extern const struct command command_replay_server;
 extern const struct command command_supervise;
 extern const struct command command_data;
+extern const struct command command_derive;
+extern const struct command command_run;
 extern const struct command command_mutate;
 extern const struct command command_explain;
 extern const struct command command_diagnose;
@@ -37,6 +39,9 @@ MUST_USE enum err_code commands_plan(const struct options *o, struct arena *aren
     {"shard", OPT_SHARD, 0, "I/N", NULL, 100000, "the I-th of N parts"},               \
     {"seed", OPT_SEED, 0, "0x..", NULL, 0, "replaces the suites' seeds"}
 /* clang-format on */
+
+/* What is wrong with the options of an evaluation, before anything starts: ERR_USAGE. */
+MUST_USE enum err_code commands_eval_check(const struct options *o, struct errs *errs);
 
 /* What a build without faults says to those who want one. */
 extern const char commands_no_faults[];

@@ -30,7 +30,7 @@ void eval_show_waiting(struct eval_line *l, double waited_s);
 void eval_show_clear(struct eval_line *l);
 
 /* All extractors on the same texts, outcomes and the verdict. */
-void eval_show_result(const struct eval_row *r, struct arena *arena);
+void eval_show_result(const struct eval_row *row, struct arena *arena);
 
 /* One line a configuration. */
 void eval_show_table(const struct eval_row *rows, size_t count, struct arena *arena);

@@ -28,13 +28,14 @@ struct options {
     const char *data, *url; /* of a data set: its folder, the address of its files */
     int64_t count;          /* of problems */
     const char *server, *run_folder, *replay, *answers, *gpu, *api_key_env; /* of `eval` */
+    const char *model_config;                                               /* of `derive` */
     int64_t limit, concurrency, port;                                       /* 0: not given */
     double case_seconds, seconds, diagnose_seconds;
     int64_t shard, shards; /* I of N; 0 of 0: not given */
     uint64_t seed;
     bool has_seed;
     bool shrink, no_diagnosis, list, in_process, no_timing, quiet, verbose, help, full, fresh,
-        explain;
+        explain, kernels_only, eval_only;
 };
 
 enum option_type {

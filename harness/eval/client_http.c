@@ -122,7 +122,7 @@ enum err_code client_target_open(struct client_target *t, struct errs *errs)
     t->headers = curl_slist_append(NULL, "Content-Type: application/json");
     t->parts = curl_url();
     t->share = curl_share_init();
-    if (!t->headers || !t->share ||
+    if (!t->headers || !t->share || !t->parts || curl_url_set(t->parts, CURLUPART_URL, t->url, 0) ||
         curl_share_setopt(t->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS) ||
         curl_share_setopt(t->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION))
         return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for an HTTP client");

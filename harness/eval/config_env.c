@@ -1,6 +1,7 @@
 /* The environment of the server. A configuration may come from a stranger's pull request: names are
  * taken from families that only tune the server, and secrets have no place in a file. */
 #include "harness/eval/config_load.h"
+#include "harness/weights/json_doc.h"
 
 #include <string.h>
 
@@ -26,7 +27,22 @@ static const struct {
     {"INJECTION32", "it loads code into the server"},
     {"INJECTION64", "it loads code into the server"},
 };
+
+/* What vLLM reads of Humming's own, and the keys of its two objects (vllm/envs.py and
+ * quantization/humming.py after vllm-project/vllm#49610). Another word there has no effect and no
+ * sign: the gate would pass on a model that is not quantized as meant. */
+#define HUMMING "VLLM_HUMMING_"
+static const char *const humming_names[] = {
+    HUMMING "INPUT_QUANT_CONFIG", HUMMING "ONLINE_QUANT_CONFIG", HUMMING "USE_F16_ACCUM",
+    HUMMING "MOE_GEMM_TYPE", NULL,
+};
+static const char *const quant_keys[] = {
+    "dtype", "group_size", "has_zero_point", "hadamard_block_size", "ignored_layers", "ignore",
+    "modules_to_not_convert", "dynamic", NULL,
+};
 /* clang-format on */
+
+enum { HINT = 96 };
 
 static bool is_name(const char *name)
 {
@@ -68,6 +84,35 @@ static bool check_name(struct config_loader *l, const struct doc_node *n)
     return families[family] != NULL;
 }
 
+static void warn_unknown(struct config_loader *l, struct place at, const char *const *known,
+                         const char *word, const char *what)
+{
+    struct near near = near_to(word);
+    char hint[HINT];
+
+    for (int i = 0; known[i]; i++)
+        if (!strcmp(known[i], word))
+            return;
+    near_offer_all(&near, known);
+    WARN(l, at, "%s '%.60s' is not known to be read by vLLM%s", what, word,
+         near_hint(&near, hint, sizeof hint));
+}
+
+static void warn_humming(struct config_loader *l, const struct doc_node *n, const char *value)
+{
+    struct json_source src = {.text = value, .size = strlen(value)};
+    const struct json *json = NULL;
+    struct errs errs = {0};
+
+    if (strncmp(n->key, HUMMING, strlen(HUMMING)) != 0)
+        return;
+    warn_unknown(l, n->key_at, humming_names, n->key, "env:");
+    if (value[0] == '{' && !json_parse(&src, l->arena, &json, &errs))
+        for (const struct json *j = json->first; j; j = j->next)
+            warn_unknown(l, n->at, quant_keys, j->key, "env: key");
+    errs_free(&errs);
+}
+
 static void load_variable(struct config_loader *l, const struct doc_node *n, struct eval_env *out,
                           size_t *count)
 {
@@ -80,6 +125,7 @@ static void load_variable(struct config_loader *l, const struct doc_node *n, str
     if (!named || !value)
         return;
     config_check_json(l, n->key, n->at, value);
+    warn_humming(l, n, value);
     out[(*count)++] = (struct eval_env){.name = n->key, .value = value, .at = n->key_at};
 }
 

@@ -47,7 +47,11 @@ static void step(struct walker *w, size_t n)
 
 static char raw_at(const struct walker *w, size_t i)
 {
-    return i < w->left ? w->raw[i] : '\0';
+    char c = '\0';
+
+    if (i < w->left)
+        c = w->raw[i];
+    return c;
 }
 
 /* Over line breaks and the indentation behind them. */

@@ -66,9 +66,10 @@ struct eval {
     struct eval_progress progress;
     char stopped[ERR_TEXT];     /* why eval_ask ended early; "" */
     volatile sig_atomic_t stop; /* tells the client to end */
-    size_t seen_done;           /* by the watch over hung servers, */
-    double changed_s;           /* which last saw a request end then */
-    struct server *server;      /* watched while asking; NULL: somebody else's */
+    size_t in_a_row;       /* requests that used up their attempts, since the last that did not */
+    size_t seen_done;      /* by the watch over hung servers, */
+    double changed_s;      /* which last saw a request end then */
+    struct server *server; /* watched while asking; NULL: somebody else's */
 };
 
 enum {

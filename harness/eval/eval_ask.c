@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_BODY = 16 << 20, BODY_SHOWN = 300 };
+enum { MAX_BODY = 16 << 20, BODY_SHOWN = 300, LEAST_IN_A_ROW = 8 };
 
 static const double connect_s = 10.0, backoff_base_s = 0.5, backoff_cap_s = 30.0, page_s = 30.0;
 
@@ -53,6 +53,21 @@ static void stop(struct eval *e, const char *what, const char *more)
     e->stop = 1;
 }
 
+static int concurrency_of(const struct eval *e)
+{
+    return e->o->concurrency ? e->o->concurrency : (int)e->config->concurrency.value;
+}
+
+/* A server that is gone: as many requests as are in progress at once have all used up their
+ * attempts, and none got through in between. */
+static bool is_gone(struct eval *e, const struct client_reply *r)
+{
+    size_t at_once = (size_t)concurrency_of(e);
+
+    e->in_a_row = r->outcome == CLIENT_TRANSPORT || r->status >= 500 ? e->in_a_row + 1 : 0;
+    return e->in_a_row >= (at_once > LEAST_IN_A_ROW ? at_once : LEAST_IN_A_ROW);
+}
+
 static enum err_code take_failure(struct eval *e, size_t question, const struct client_reply *r,
                                   const struct eval_meta *m, struct errs *errs)
 {
@@ -68,6 +83,8 @@ static enum err_code take_failure(struct eval *e, size_t question, const struct 
     for (int i = 0; i < HOPELESS; i++)
         if (r->outcome == CLIENT_HTTP && r->status == hopeless[i])
             stop(e, "the server refuses the requests", text ? text : error);
+    if (is_gone(e, r))
+        stop(e, "no request gets through any more", text ? text : error);
     return eval_take_error(e, question, text ? text : error, m, errs);
 }
 
@@ -83,6 +100,7 @@ static enum err_code done(void *ctx, const struct client_reply *r, struct errs *
         return ERR_NONE;
     if (r->outcome != CLIENT_OK)
         return take_failure(e, question, r, &m, errs);
+    e->in_a_row = 0;
     switch (parse(e, r, &reply, why)) {
     case REPLY_OK:
         return eval_take_reply(e, question, &reply, &m, errs);
@@ -149,7 +167,7 @@ static enum err_code ask(struct eval *e, const char *url, struct errs *errs)
     const struct client_options how = {
         .url = endpoint,
         .api_key = e->o->api_key,
-        .concurrency = e->o->concurrency ? e->o->concurrency : (int)c->concurrency.value,
+        .concurrency = concurrency_of(e),
         .timeout_s = c->timeout.value,
         .connect_timeout_s = connect_s < c->timeout.value ? connect_s : c->timeout.value,
         .max_attempts = (int)c->max_attempts.value,

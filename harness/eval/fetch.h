@@ -30,9 +30,10 @@ struct fetch_options {
     void *ctx;
 };
 
-/* All files that are not in the folder yet, or differ there. Each file that fails has
- * its error: ERR_INFRA if it did not come, ERR_CONFIG if something else came (with both hashes) or
- * the address is none, ERR_IO. What was in the folder stays if a file fails. The paths of errors live in `arena`. */
+/* All files that are not in the folder yet, or differ there. Each file that fails has its error:
+ * ERR_INFRA if it did not come, ERR_CONFIG if something else came (with both hashes) or the address
+ * is none, ERR_IO. What was in the folder stays if a file fails. The paths of errors live in
+ * `arena`. */
 MUST_USE enum err_code fetch_gsm8k(const struct fetch_options *o, struct arena *arena,
                                    struct errs *errs);
 
@@ -40,7 +41,7 @@ MUST_USE enum err_code fetch_gsm8k(const struct fetch_options *o, struct arena *
 bool fetch_is_there(const char *folder, const struct dataset_file *file);
 
 /* Where GSM8K is kept: $XDG_CACHE_HOME/humcheck/gsm8k, or ~/.cache/humcheck/gsm8k. NULL after an
- * error: neither is set to an absolute path (XDG Base Directory Specification 0.8), or no memory. */
+ * error: neither is an absolute path (XDG Base Directory Specification 0.8), or no memory. */
 const char *fetch_cache(struct arena *arena, struct errs *errs);
 
 #endif

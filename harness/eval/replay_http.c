@@ -229,7 +229,8 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct reply_text te
     return rc;
 }
 
-/* Called with the head, with each piece of the body, and at its end. */
+/* Called with the head, with each piece of the body, and at its end. The signature is
+ * libmicrohttpd's. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *bytes, void **state)

@@ -205,21 +205,25 @@ static enum err_code prepare_puts(struct store *s, struct errs *errs)
     return ERR_NONE;
 }
 
-static enum err_code open_run(struct store *s, const struct store_run *run, bool fresh,
-                              struct errs *errs)
+/* A new file gets its tables; what is there must be this run. */
+static enum err_code enter(struct store *s, const struct store_run *run, struct errs *errs)
 {
     int64_t version = 0, tables = 0;
 
-    TRY(store_db_open(&s->db, fresh, errs));
     TRY(store_db_number(&s->db, "PRAGMA user_version", &version, errs));
     TRY(store_db_number(&s->db, "SELECT count(*) FROM sqlite_schema", &tables, errs));
+    if (!version && !tables)
+        return create(s, run, errs);
+    TRY(check_schema(s, version, errs));
+    return compare(s, run, errs);
+}
+
+static enum err_code open_run(struct store *s, const struct store_run *run, bool fresh,
+                              struct errs *errs)
+{
     s->questions = run->questions;
-    if (!version && !tables) {
-        TRY(create(s, run, errs));
-    } else {
-        TRY(check_schema(s, version, errs));
-        TRY(compare(s, run, errs));
-    }
+    TRY(store_db_open(&s->db, fresh, errs));
+    TRY(enter(s, run, errs));
     return prepare_puts(s, errs);
 }
 

@@ -75,6 +75,7 @@ static bool launch(struct trial *t, struct probe *out, struct arena *arena, stru
         return sorry(why, got.reason);
     for (int64_t i = 0; i < out->count; i++)
         out->got[i] = got.codes[i];
+    (void)snprintf(out->note, sizeof out->note, "%s", got.damage);
     return look_again(t, out, arena, g) || sorry(why, t->shared->device.reason);
 }
 

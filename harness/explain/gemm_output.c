@@ -232,6 +232,7 @@ static const struct hypothesis rows[] = {
      .variants = gemm_variants_3, GEMM_TWIST(f32_subnormals)},
     {.name = "output-subnormals-flushed",
      .sentence = "results below the smallest normal number of the output's format become 0",
+     .applies = is_f16,
      GEMM_TWIST(output_subnormals)},
     {.name = "overflow-saturates",
      .sentence = "results beyond the largest number of the output's format become that number",

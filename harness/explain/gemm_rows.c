@@ -3,6 +3,7 @@
 #include "harness/explain/gemm_variants.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 static const struct routing *routing(const struct probe *p)
@@ -76,6 +77,37 @@ static void id_not_divided(struct twin *t)
 static void input_scale_of_id(struct twin *t)
 {
     t->scale_row = id_mod_m;
+}
+
+/* Is the row before in the same tile? */
+static bool has_row_before(const struct twin *t, int64_t row)
+{
+    const struct routing *r = &t->q->routing;
+
+    if (row == 0 || r->row_expert[row - 1] < 0)
+        return false;
+    if (r->type == HUM_GEMM_DENSE)
+        return row % t->g->tuning.block_m != 0;
+    return routing_tile_of(&t->g->routing, row - 1) == routing_tile_of(&t->g->routing, row);
+}
+/* NaN where the row before is not finite: its inputs; variant 1: its sum. */
+static double leak(const struct twin *t, int64_t row, int64_t col, int slice)
+{
+    const float *a;
+
+    if (!has_row_before(t, row))
+        return 0.0;
+    if (t->variant)
+        return isfinite(twin_sum(t, row - 1, col, slice)) ? 0.0 : (double)NAN;
+    a = t->a + t->q->routing.row_a[row - 1] * t->ref.k;
+    for (int64_t l = 0; l < t->ref.k; l++)
+        if (!isfinite(a[l]))
+            return (double)NAN;
+    return 0.0;
+}
+static void row_leaks(struct twin *t)
+{
+    t->carry = leak;
 }
 
 /* ---- columns and places ---------------------------------------------------------------------- */
@@ -172,14 +204,21 @@ static bool looks_like(struct twin *t, int64_t row, int64_t e)
             return false;
     return true;
 }
+/* Wrong elements are in ascending order. */
 static bool is_wrong_row(const struct twin *t, int64_t row)
 {
     const struct probe *p = t->probe;
+    int64_t low = 0, high = p->wrong_count;
 
-    for (int64_t i = 0; i < p->wrong_count; i++)
-        if (p->wrong[i] / t->ref.n == row)
-            return true;
-    return false;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+
+        if (p->wrong[middle] < row * t->ref.n)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->wrong_count && p->wrong[low] / t->ref.n == row;
 }
 
 /* False: a wrong row is no expert's; `beyond`: there are wrong rows that no expert should have. */
@@ -263,6 +302,9 @@ static const struct hypothesis rows[] = {
     {.name = "last-row-reads-row-before",
      .sentence = "in a partial tile the last row reads A at the row before it",
      .variants = gemm_variants_2, GEMM_TWIST(last_row)},
+    {.name = "neighbour-row-leaks",
+     .sentence = "a row becomes NaN where the row before it in its tile is not finite",
+     .variants = gemm_variants_2, GEMM_TWIST(row_leaks)},
     {.name = "columns-swapped", .sentence = "two columns are swapped", .variants = two_columns,
      .detail = swap_detail, GEMM_TWIST(columns_swapped)},
     {.name = "index-16-bits", .sentence = "the index of an output is formed in 16 bits",

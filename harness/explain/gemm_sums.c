@@ -44,9 +44,9 @@ static bool has_slices(const struct probe *p)
 {
     return gemm_of(p)->tuning.use_stream_k;
 }
-static bool is_f16(const struct probe *p)
+static bool has_f16_slices(const struct probe *p)
 {
-    return gemm(p)->c == dtype_find("f16");
+    return has_slices(p) && gemm(p)->c == dtype_find("f16");
 }
 
 /* ---- which k --------------------------------------------------------------------------------- */
@@ -226,18 +226,18 @@ static void other_warps(struct twin *t)
 
 static double bf16_slices(const struct twin *t, enum twin_rounding where, double x)
 {
-    if (where == ROUND_SLICES || t->variant)
+    if (where == ROUND_SLICES)
         x = round_to(dtype_find("bf16"), x);
     return round_to(t->ref.c, x);
 }
-/* Variant 1: each slice, too. */
 static void slices_in_bf16(struct twin *t)
 {
     t->round = bf16_slices;
 }
+/* Variant 1: slice 0 stays the first. */
 static void slices_reversed(struct twin *t)
 {
-    t->slices_backwards = true;
+    t->slices = t->variant ? SLICES_BACKWARDS_BUT_0 : SLICES_BACKWARDS;
 }
 
 static bool in_last_tile(const struct twin *t, int64_t row, int64_t col)
@@ -299,10 +299,10 @@ static const struct hypothesis rows[] = {
     {.name = "other-k-warps", .sentence = "k is divided among another number of K-warps",
      .applies = is_float, .variants = gemm_variants_4, GEMM_TWIST(other_warps)},
     {.name = "slices-in-bf16", .sentence = "sums of f16 slices are rounded to bf16 first",
-     .applies = is_f16, .variants = gemm_variants_2, GEMM_TWIST(slices_in_bf16)},
+     .applies = has_f16_slices, GEMM_TWIST(slices_in_bf16)},
     {.name = "slice-order-reversed",
      .sentence = "the slices of a tile are added from the last to the first",
-     .applies = has_slices, GEMM_TWIST(slices_reversed)},
+     .applies = has_slices, .variants = gemm_variants_2, GEMM_TWIST(slices_reversed)},
     {.name = "slice-lost", .sentence = "a slice of a tile is lost", .applies = has_slices,
      .variants = gemm_variants_4, GEMM_TWIST(slice_lost)},
 };

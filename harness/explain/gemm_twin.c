@@ -320,6 +320,19 @@ static double add_slices(const struct twin *t, double out, double h)
     return t->round ? t->round(t, ROUND_SLICES, out + h) : round_to(t->ref.c, out + h);
 }
 
+static int slice_number(const struct twin *t, int i, int slices)
+{
+    switch (t->slices) {
+    case SLICES_STATED:
+        return i;
+    case SLICES_BACKWARDS:
+        return slices - 1 - i;
+    case SLICES_BACKWARDS_BUT_0:
+        return i ? slices - i : 0;
+    }
+    return i;
+}
+
 static uint16_t output(struct twin *t, int64_t row, int64_t col, struct cache *cache)
 {
     double out = 0.0;
@@ -332,7 +345,7 @@ static uint16_t output(struct twin *t, int64_t row, int64_t col, struct cache *c
     gcol = expert_of(t, row) * t->ref.n + col;
     slices = order_at(t, row, col)->slices;
     for (int i = 0; i < slices; i++) {
-        int slice = t->slices_backwards ? slices - 1 - i : i;
+        int slice = slice_number(t, i, slices);
         double x, h;
 
         if (t->loses && t->loses(t, row, col, slice))

@@ -42,6 +42,9 @@ enum twin_rounding {
 /* h s + bias; with two roundings (h + bias) s, one rounding of that, or h s + RN(bias s). */
 enum twin_bias { BIAS_STATED, BIAS_SCALED, BIAS_SCALED_ONCE, BIAS_SCALED_APART };
 
+/* Slices are added 0, 1, 2, ...; or n - 1, ..., 0; or 0, n - 1, ..., 1. */
+enum twin_slices { SLICES_STATED, SLICES_BACKWARDS, SLICES_BACKWARDS_BUT_0 };
+
 enum twin_accumulator { ACCUMULATOR_STATED, ACCUMULATOR_F16, ACCUMULATOR_F32 };
 
 struct twin {
@@ -83,7 +86,8 @@ struct twin {
     double (*carry)(const struct twin *t, int64_t row, int64_t col, int slice); /* more to add */
     int64_t flush_k, warp_k;                                                    /* 0: as stated */
     enum twin_accumulator accumulator;
-    bool flush_apart, saturate_int, warps_in_line, slices_backwards, opposite_is_zero;
+    bool flush_apart, saturate_int, warps_in_line, opposite_is_zero;
+    enum twin_slices slices;
 
     /* The epilogue. */
     double (*sum)(const struct twin *t, double x); /* of a slice, before its factor */

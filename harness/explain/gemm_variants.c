@@ -37,45 +37,37 @@ int64_t gemm_variants_5(const struct probes *all, int64_t out[HYPOTHESIS_VARIANT
     return gemm_count_up(5, out);
 }
 
-static bool column_is_wrong(const struct probes *all, int64_t col)
+/* Puts x among the `most` smallest of an ascending list without duplicates; what falls out is
+ * counted in *more. */
+static int64_t keep_smallest(int64_t x, int64_t *list, int64_t count, int64_t most, int64_t *more)
 {
-    for (int i = 0; i < all->count; i++) {
-        const struct probe *p = &all->items[i];
-        int64_t n = gemm_of(p)->q->ref.n;
+    int64_t at = count;
 
-        for (int64_t j = 0; j < p->wrong_count; j++)
-            if (p->wrong[j] % n == col)
-                return true;
-    }
-    return false;
+    while (at > 0 && list[at - 1] > x)
+        at--;
+    if (at > 0 && list[at - 1] == x)
+        return count;
+    if (count == most)
+        ++*more;
+    if (at == most)
+        return count;
+    for (int64_t i = count < most ? count : most - 1; i > at; i--)
+        list[i] = list[i - 1];
+    list[at] = x;
+    return count < most ? count + 1 : count;
 }
 
 int64_t gemm_wrong_columns(const struct probes *all, int64_t *out, int64_t most)
 {
-    int64_t n = gemm_of(&all->items[0])->q->ref.n, count = 0;
+    int64_t count = 0, more = 0;
 
-    for (int64_t col = 0; col < n; col++)
-        if (column_is_wrong(all, col)) {
-            if (count < most)
-                out[count] = col;
-            count++;
-        }
-    return count;
-}
+    for (int i = 0; i < all->count; i++) {
+        const struct probe *p = &all->items[i];
 
-/* Does a read-out at k have a wrong output? */
-static bool k_is_wrong(const struct probe *p, int64_t k)
-{
-    const struct problem *q = gemm_of(p)->q;
-
-    for (int64_t i = 0; i < p->wrong_count; i++) {
-        int64_t row = p->wrong[i] / q->ref.n;
-
-        if (problem_writes(q, row) &&
-            ref_fill_live_k(&q->fill, &q->ref, q->routing.row_a[row]) == k)
-            return true;
+        for (int64_t j = 0; j < p->wrong_count; j++)
+            count = keep_smallest(p->wrong[j] % gemm_of(p)->q->ref.n, out, count, most, &more);
     }
-    return false;
+    return count + (more > 0);
 }
 
 static const struct probe *wrong_readout(const struct probes *all)
@@ -88,12 +80,20 @@ static const struct probe *wrong_readout(const struct probes *all)
 
 int64_t gemm_wrong_k(const struct probes *all, int64_t *out, int64_t most)
 {
-    int64_t k = gemm_of(&all->items[0])->q->ref.k, count = 0;
+    int64_t k = gemm_of(&all->items[0])->q->ref.k, count = 0, more = 0, before = -1;
     const struct probe *p = wrong_readout(all);
+    const struct problem *q = p ? gemm_of(p)->q : NULL;
 
-    for (int64_t l = 0; l < k && count < most; l++)
-        if (!p || k_is_wrong(p, l))
-            out[count++] = l;
+    for (int64_t l = 0; !p && l < k && count < most; l++)
+        out[count++] = l;
+    for (int64_t i = 0; p && i < p->wrong_count; i++) {
+        int64_t row = p->wrong[i] / q->ref.n;
+
+        if (row != before && problem_writes(q, row))
+            count = keep_smallest(ref_fill_live_k(&q->fill, &q->ref, q->routing.row_a[row]), out,
+                                  count, most, &more);
+        before = row;
+    }
     return count;
 }
 

@@ -11,8 +11,8 @@
 /* 0, 1, ..., count - 1. */
 int64_t gemm_count_up(int64_t count, int64_t out[HYPOTHESIS_VARIANTS]);
 
-/* The columns that are wrong somewhere, ascending. Returns how many there are, of which the first
- * `most` are written. */
+/* The columns that are wrong somewhere, ascending: the first `most`. Returns how many they are, or
+ * most + 1 if there are more. */
 int64_t gemm_wrong_columns(const struct probes *all, int64_t *out, int64_t most);
 
 /* The k that read-outs get wrong, ascending; without a wrong read-out every k. */

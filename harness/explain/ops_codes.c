@@ -93,12 +93,13 @@ const struct ops_operation ops_dequant_weight = {.name = "dequant_weight",
 /* ---- pack and unpack ------------------------------------------------------------------------- */
 
 enum {
-    NIBBLES = 1,     /* the two codes of each pair are exchanged */
-    REVERSED_WORD,   /* codes of a word from its highest bits down */
-    SIGN_BITS,       /* all bits of an element, not only the low ones, are ORed in: into the rest of
+    NIBBLES = 1,   /* the two codes of each pair are exchanged */
+    REVERSED_WORD, /* codes of a word from its highest bits down */
+    SIGN_BITS,     /* all bits of an element, not only the low ones, are ORed in: into the rest of
                       * the row (n 0), of the 32 codes (1), of the word (2) */
-    SIGN_SPREADS,    /* a code with its top bit set fills the code behind it with ones */
-    TAIL_LOST,       /* the last word (or the codes that end in it) of a row is not written */
+    SIGN_SPREADS,  /* a code with its top bit set fills the code behind it with ones; n 1: also the
+                      * first of the next row */
+    TAIL_LOST,     /* the last word (or the codes that end in it) of a row is not written */
     STRADDLING_LOST, /* bits that belong to the next word are lost */
     BYTES_SWAPPED,   /* words are stored with their high byte first */
     EXTENDED,        /* unpack: the top bit is extended as a sign */
@@ -137,9 +138,9 @@ static bool goes_on(const struct codes *c, const struct ops_twist *twist, int64_
 
 /* What is put at the place of code i of a row. */
 static uint64_t packed_code(const struct codes *c, const struct ops_twist *twist,
-                            const uint32_t *row, int64_t i)
+                            const uint32_t *row, bool first, int64_t i)
 {
-    const uint32_t before = i ? row[i - 1] : 0u;
+    const uint32_t before = i || (twist->n && !first) ? row[i - 1] : 0u;
 
     switch (twist->kind) {
     case NIBBLES:
@@ -155,7 +156,7 @@ static uint64_t packed_code(const struct codes *c, const struct ops_twist *twist
 
 /* A row; the last word holds what was there before. */
 static void pack_one(const struct codes *c, const struct ops_twist *twist, const uint32_t *row,
-                     uint32_t *words)
+                     bool first, uint32_t *words)
 {
     const uint32_t last = words[c->words - 1];
 
@@ -165,7 +166,7 @@ static void pack_one(const struct codes *c, const struct ops_twist *twist, const
         const int64_t place =
             twist->kind == REVERSED_WORD ? at / 32 * 32 + 32 - c->bits - at % 32 : at;
 
-        const uint64_t wide = packed_code(c, twist, row, i) << place % 32;
+        const uint64_t wide = packed_code(c, twist, row, first, i) << place % 32;
 
         words[place / 32] |= (uint32_t)wide;
         if (goes_on(c, twist, place / 32))
@@ -182,6 +183,8 @@ static bool has_meaning(const struct codes *c, const struct ops_twist *twist)
 {
     if (twist->kind == SIGN_BITS && twist->n == 2)
         return c->bits > 1;
+    if (twist->kind == SIGN_SPREADS && twist->n)
+        return c->rows > 1;
     return twist->kind != REVERSED_WORD || 32 % c->bits == 0;
 }
 
@@ -200,7 +203,7 @@ static bool answer_pack(const struct ops_seen *s, const struct ops_twist *twist,
         if (!ops_asked(out, row))
             continue;
         words[c.words - 1] = (uint32_t)to[c.words - 1];
-        pack_one(&c, twist, (const uint32_t *)a->codes.data + row * c.cols, words);
+        pack_one(&c, twist, (const uint32_t *)a->codes.data + row * c.cols, row == 0, words);
         for (int64_t i = 0; i < c.words; i++)
             to[i] = words[i];
     }
@@ -317,6 +320,8 @@ static const struct hypothesis pack_rows[] = {
          "packing keeps the bits of an element above its code, to the end of the word"),
     PACK("sign-extension", SIGN_SPREADS, 0,
          "a code with its top bit set makes all bits of the code behind it 1"),
+    PACK("sign-extension-across-rows", SIGN_SPREADS, 1,
+         "a code with its top bit set makes all bits of the code behind it 1, in the next row, too"),
     PACK("tail-word-lost", TAIL_LOST, 0, "the last word of a row is not written"),
     PACK("straddling-bits-lost", STRADDLING_LOST, 0,
          "the bits of a code that belong to the next word are lost"),

@@ -118,6 +118,14 @@ static void run_recorded(struct explain *x, const int64_t v[AX_COUNT], struct op
     x->runner->handle = handle;
 }
 
+/* Does a pipeline fail in one of its two products? */
+static bool is_of_product(const struct explain *x, const int64_t v[AX_COUNT],
+                          const struct ops_recorder *r)
+{
+    return v[AX_FAMILY] == FAMILY_EXPERTS && v[AX_CHECK] == CHECK_EXACT && !r->wrong &&
+           !r->buffers.wrong && x->last.verdict == VERDICT_FAIL;
+}
+
 bool ops_run(struct explain *x, const int64_t v[AX_COUNT], struct probe *out,
              char why[EXPLAIN_TEXT])
 {
@@ -132,6 +140,13 @@ bool ops_run(struct explain *x, const int64_t v[AX_COUNT], struct probe *out,
     memcpy(out->v, v, sizeof out->v);
     if (!make_probe(r, out, &x->probes))
         return false;
+    if (is_of_product(x, v, r)) {
+        (void)snprintf(why, EXPLAIN_TEXT,
+                       "a product is wrong, no operation beside it (%.200s); its layer can be "
+                       "explained as a case of the family gemm",
+                       x->last.reason);
+        return false;
+    }
     if (out->count)
         return true;
     if (r->full)
@@ -157,7 +172,8 @@ bool ops_vary(const int64_t v[AX_COUNT], int turn, int64_t out[AX_COUNT], char w
     static const struct {
         enum axis_id axis;
         int64_t times, plus;
-    } sizes[] = {{AX_M, 1, 3}, {AX_K, 2, 0}, {AX_K, 1, 12}, {AX_M, 2, 1}, {AX_K, 3, 0}};
+    } sizes[] = {{AX_M, 1, 3}, {AX_K, 2, 0}, {AX_K, 1, 12},
+                 {AX_M, 2, 1}, {AX_K, 3, 0}, {AX_K, 8, 0}};
 
     if (turn == 0) {
         out[AX_CHECK] = other_check(v[AX_CHECK]);
@@ -170,6 +186,8 @@ bool ops_vary(const int64_t v[AX_COUNT], int turn, int64_t out[AX_COUNT], char w
         return false;
     out[sizes[turn].axis] = v[sizes[turn].axis] * sizes[turn].times + sizes[turn].plus;
     out[AX_SEED] = v[AX_SEED] + 101 + turn;
+    if (out[AX_CHECK] == CHECK_EXHAUSTIVE) /* its sizes are what they are */
+        out[AX_CHECK] = CHECK_EXACT;
     (void)snprintf(what, PROBE_WHAT, "%s %lld", axes[sizes[turn].axis].key,
                    (long long)out[sizes[turn].axis]);
     return true;

@@ -1,6 +1,6 @@
-/* ops_hadamard.h - the Walsh-Hadamard transform, right and with one mistake; shared by the operation
- * and by process_input.
- */
+/* ops_hadamard.h - the Walsh-Hadamard transform, right and with one mistake.
+ *
+ * Shared by the operation and by process_input. */
 #ifndef HARNESS_EXPLAIN_OPS_HADAMARD_H
 #define HARNESS_EXPLAIN_OPS_HADAMARD_H
 

@@ -53,6 +53,7 @@ enum ops_input_kind {
     INPUT_ROW,             /* the scale of row r + n, where there is one */
     INPUT_UNROUNDED,       /* the raw scale, before it is encoded */
     INPUT_ZERO_INF,        /* 1 / 0 is infinity */
+    INPUT_LEAST_NAN,       /* the reciprocal of the least e8m0 scale, 2^-99, gives NaN */
     INPUT_DIVIDE,
     INPUT_STATIC_TIMES,    /* times the static scale */
     INPUT_NO_STATIC,       /* the static scale is not used */

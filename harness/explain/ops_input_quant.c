@@ -211,6 +211,8 @@ static float quotient(const struct ops_input *j, float x, float divisor)
     const bool zero = divisor <= 0.0f && divisor >= 0.0f;
     const float inverse = zero && !is(j, INPUT_ZERO_INF) ? 0.0f : 1.0f / divisor;
 
+    if (is(j, INPUT_LEAST_NAN) && divisor <= 0x1p-99f)
+        return (float)NAN;
     return is(j, INPUT_DIVIDE) && inverse > 0.0f ? x / divisor : x * inverse;
 }
 

@@ -18,7 +18,6 @@ enum {
     ZERO_MISSING,
     ZERO_ADD,        /* n is added to the zero point, for data and storage */
     ZERO_ROUND,      /* the integer zero point is rounded in another way */
-    ZERO_UNCLAMPED,
     ZERO_LOST,       /* the code of -0 becomes +0; n 0: where the quotient is -0 only */
     SKIP,            /* extremes without element n (from the end: -1) */
     NEIGHBOUR,       /* data use the scale of group g + n; where there is none, their own */
@@ -31,13 +30,12 @@ enum {
     RULE_SCALE,      /* the scale by the other rule */
     DIVISORS_ALIKE,  /* integers: M for both sides */
     FLOOR_LOST,      /* no 1e-30 */
-    ZERO_GROUP,      /* the scale of a group of zeros is n; -1: NaN */
+    ZERO_GROUP,      /* the scale of a group of zeros is n; -1: NaN, -2: NaN is stored */
     POSITIVE_ONLY,   /* lo takes no part */
     ALL_CODES,       /* top is the all-ones code of float8e4m3 and float8e5m2 */
     NO_NEGATIVE,     /* the sign of a negative scale is lost in storage */
     NEVER_NEGATIVE,  /* allow_negative_scale is ignored */
     TWOS_COMPLEMENT, /* integers without zero point are not offset binary */
-    FUSED,           /* v inv + zp with one rounding */
     NAN_SPREADS,     /* a NaN makes the scale NaN */
     ROW_BEFORE,      /* everything of row r - 1 */
 };
@@ -151,8 +149,7 @@ static float zero_point(const struct quant *q, float lo, float scale)
     if (!q->a->is_fp_zero_point && !isnan(zero)) {
         zero = (float)ops_round((double)zero,
                                 is(q, ZERO_ROUND) ? q->twist->rounding : OPS_TIES_TO_EVEN);
-        if (!is(q, ZERO_UNCLAMPED))
-            zero = zero > last ? last : zero;
+        zero = zero > last ? last : zero;
     }
     return is(q, ZERO_ADD) ? zero + (float)q->twist->n : zero;
 }
@@ -176,7 +173,7 @@ static struct group make_group(const struct quant *q, const float *v, int64_t n)
     g.scale = raw_scale(q, hi, lo);
     if (q->a->use_e8m0_scale)
         g.scale = power_of_two(q, g.scale);
-    if (is(q, ZERO_GROUP) && all_zero(v, n))
+    if (is(q, ZERO_GROUP) && q->twist->n > -2 && all_zero(v, n))
         g.scale = q->twist->n < 0 ? (float)NAN : (float)q->twist->n;
     g.inverse = 1.0f / g.scale;
     if (q->a->has_zero_point)
@@ -184,6 +181,8 @@ static struct group make_group(const struct quant *q, const float *v, int64_t n)
     memcpy(&g.stored, &g.scale, sizeof g.stored);
     if (is(q, NO_NEGATIVE))
         g.stored &= 0x7fffffffu;
+    if (is(q, ZERO_GROUP) && q->twist->n == -2 && all_zero(v, n))
+        g.stored = q->a->use_e8m0_scale ? 0x7f800000u : 0x7fc00000u;
     if (q->a->use_e8m0_scale)
         g.stored = isnan(g.scale) ? 255u : g.stored >> 23 & 255u;
     return g;
@@ -231,7 +230,7 @@ static uint32_t clamped(double x, double low, double high)
     return (uint32_t)(x < low ? low : x > high ? high : x);
 }
 
-static uint32_t asymmetric_code(const struct quant *q, float v, const struct group *g, float y)
+static uint32_t asymmetric_code(const struct quant *q, const struct group *g, float y)
 {
     const double last = ldexp(1.0, q->bits) - 1.0, half = (last + 1.0) / 2.0;
     double x = (double)y;
@@ -246,9 +245,7 @@ static uint32_t asymmetric_code(const struct quant *q, float v, const struct gro
         x = isnan(x) ? x : fmin(fmax(rint(x), -half), half - 1.0);
         return clamped(x + rint((double)g->zero), 0.0, last);
     }
-    if (is(q, FUSED))
-        x = (double)fmaf(v, g->inverse, g->zero);
-    else if (!is(q, ZERO_MISSING))
+    if (!is(q, ZERO_MISSING))
         x = (double)(y + g->zero);
     x = ops_round(x, rounding(q));
     return is(q, WRAP) ? modulo(x, q->bits) : clamped(x, 0.0, last);
@@ -272,7 +269,7 @@ static uint32_t code_of(const struct quant *q, float v, const struct group *g)
 
     if (q->t->is_float)
         return float_code(q, y);
-    return q->a->has_zero_point ? asymmetric_code(q, v, g, y) : symmetric_code(q, y);
+    return q->a->has_zero_point ? asymmetric_code(q, g, y) : symmetric_code(q, y);
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
@@ -424,8 +421,6 @@ static const struct hypothesis rows[] = {
     ROW("zero-point-rounded-up", ZERO_ROUND, OPS_UP, 0, "the zero point is rounded up"),
     ROW("zero-point-ties-away", ZERO_ROUND, OPS_TIES_AWAY, 0,
         "the zero point is rounded with ties away from zero"),
-    ROW("zero-point-not-clamped", ZERO_UNCLAMPED, 0, 0,
-        "the zero point is not limited to the codes"),
     ROW("minus-zero-lost", ZERO_LOST, 0, 0, "-0 becomes the code of +0"),
     ROW("negative-zero-code-lost", ZERO_LOST, 0, 1,
         "whatever is rounded to -0 becomes the code of +0"),
@@ -452,6 +447,8 @@ static const struct hypothesis rows[] = {
         "both sides are divided by the largest positive code"),
     ROW("scale-floor-lost", FLOOR_LOST, 0, 0, "a scale may be 0: the floor of 1e-30 is missing"),
     ROW("zero-group-scale-nan", ZERO_GROUP, 0, -1, "the scale of a group of zeros is NaN"),
+    ROW("zero-group-scale-stored-nan", ZERO_GROUP, 0, -2,
+        "the scale of a group of zeros is stored as NaN"),
     ROW("zero-group-scale-0", ZERO_GROUP, 0, 0, "the scale of a group of zeros is 0"),
     ROW("zero-group-scale-1", ZERO_GROUP, 0, 1, "the scale of a group of zeros is 1"),
     ROW("absmax-without-negatives", POSITIVE_ONLY, 0, 0,
@@ -462,8 +459,6 @@ static const struct hypothesis rows[] = {
     ROW("negative-scale-ignored", NEVER_NEGATIVE, 0, 0, "no scale is negative"),
     ROW("twos-complement", TWOS_COMPLEMENT, 0, 0,
         "integer codes are two's complement instead of offset binary"),
-    ROW("fused-zero-point", FUSED, 0, 0,
-        "the product and the zero point are added with one rounding"),
     ROW("nan-in-scale", NAN_SPREADS, 0, 0, "a NaN makes the scale of its group NaN"),
     ROW("row-minus-1", ROW_BEFORE, 0, 0, "rows after the first hold the results of the row before"),
 };

@@ -151,6 +151,8 @@ static const struct hypothesis input_rows[] = {
         "data are divided by the scale as it was before it was encoded"),
     INPUT("zero-scale-inf", INPUT_ZERO_INF, 0,
         "the reciprocal of a scale that decodes to 0 is infinity instead of 0"),
+    INPUT("least-scale-nan", INPUT_LEAST_NAN, 0,
+          "data of a group with the least scale that there may be become NaN"),
     INPUT("division-for-reciprocal", INPUT_DIVIDE, 0,
         "data are divided by the scale instead of multiplied by its rounded reciprocal"),
     INPUT("static-scale-multiplied", INPUT_STATIC_TIMES, 0,

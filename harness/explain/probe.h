@@ -28,6 +28,7 @@ struct probe_part {
 struct probe {
     int64_t v[AX_COUNT];
     char what[PROBE_WHAT]; /* "the failing case", "fill P" */
+    char note[160];        /* "", or what else the launch did: a sentence */
     struct probe_part parts[PROBE_PARTS];
     int part_count;
     int64_t count;   /* elements of all parts */

@@ -17,7 +17,7 @@ const struct check_info check_infos[] = {
      "on the tile"},
     {"deterministic", "codes", "R",
      "repeated launches, other data in between: the same bytes"},
-    {"alias", "codes", "R",
+    {"alias", "codes", "R E2",
      "outputs right beside other tensors give the same bytes; overlapping ones are refused"},
     {"guard", "codes", "E2",
      "two poisons compared: all outputs are written, nothing else is, nothing outside is read"},

@@ -143,8 +143,25 @@ static void judge_refusal(const struct experts_trial *t, const struct metas_call
         f->wrong--;
 }
 
+/* Sizes for more than one dispatcher, whose runs need more than one process. */
+static bool judge_dispatchers(const struct experts_trial *t, struct finding *f)
+{
+    struct hum_buffer_meta out[HUM_BUFFER_COUNT];
+
+    for (int64_t count = 2; count <= 3; count++) {
+        f->compared++;
+        if (!experts_metas(t, t->x->capacity, count, out, f)) {
+            f->wrong++;
+            return false;
+        }
+    }
+    return true;
+}
+
 void experts_contract(const struct experts_trial *t, struct finding *f)
 {
+    if (!judge_dispatchers(t, f))
+        return;
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         struct metas_call c;
 

@@ -1,4 +1,4 @@
-/* experts_contract.h - what buffer_metas must refuse.
+/* experts_contract.h - what buffer_metas must refuse, and what it says for several dispatchers.
  */
 #ifndef HARNESS_KERNEL_EXPERTS_CONTRACT_H
 #define HARNESS_KERNEL_EXPERTS_CONTRACT_H

@@ -135,7 +135,7 @@ static bool same_buffer(const char *name, const struct hum_buffer_meta *got,
     return true;
 }
 
-bool experts_metas(const struct experts_trial *t, int64_t m,
+bool experts_metas(const struct experts_trial *t, int64_t m, int64_t dispatchers,
                    struct hum_buffer_meta out[HUM_BUFFER_COUNT], struct finding *f)
 {
     struct ref_buffer want[REF_BUFFER_COUNT];
@@ -146,6 +146,7 @@ bool experts_metas(const struct experts_trial *t, int64_t m,
 
     experts_config(t->x, m, &config);
     experts_reference(t->x, m, &ref);
+    config.dispatchers = ref.dispatchers = dispatchers;
     why = ref_buffers(&ref, want);
     if (why) {
         finding_give(f, VERDICT_INFRA, "the oracle refuses the buffers: %s", why);
@@ -166,7 +167,7 @@ bool experts_open(struct experts_trial *t, struct arena *arena, struct finding *
 {
     layer_compute(t->x->layer[LAYER_GATE_UP].v, &t->compute);
     t->hooks->stage(t->hooks->context, t->index, STAGE_LAUNCH);
-    if (!has_functions(t, f) || !experts_metas(t, t->x->capacity, t->metas, f))
+    if (!has_functions(t, f) || !experts_metas(t, t->x->capacity, 1, t->metas, f))
         return false;
     for (int layer = 0; layer < LAYER_COUNT; layer++)
         if (!choose_tuning(t, layer, f))

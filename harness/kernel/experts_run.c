@@ -479,7 +479,7 @@ bool experts_run(struct experts_trial *t, const struct run_options *o, struct ru
     t->kernel_us = 0.0;
     memset(out, 0, sizeof *out);
     r.device = (struct device){.provider = t->provider, .handle = t->handle, .arena = t->arena};
-    if (!experts_metas(t, experts_batched(t->x) ? t->x->capacity : o->batch->m, r.metas, f))
+    if (!experts_metas(t, experts_batched(t->x) ? t->x->capacity : o->batch->m, 1, r.metas, f))
         return false;
     if (!run_slab_fill(&r.slab, t, o, r.metas, &r.device, out, &r.slot_live)) {
         finding_give(f, VERDICT_INFRA, "%s", r.device.reason);

@@ -75,8 +75,9 @@ struct experts_trial {
  * `f` says why (skip: the provider lacks a function or does not support a layer). */
 bool experts_open(struct experts_trial *t, struct arena *arena, struct finding *f);
 
-/* buffer_metas for m tokens, compared with the oracle's. False: `f` says what differs. */
-bool experts_metas(const struct experts_trial *t, int64_t m,
+/* buffer_metas for m tokens of each of so many dispatchers (more than one matters to the batched
+ * form alone), compared with the oracle's. False: `f` says what differs. */
+bool experts_metas(const struct experts_trial *t, int64_t m, int64_t dispatchers,
                    struct hum_buffer_meta out[HUM_BUFFER_COUNT], struct finding *f);
 
 struct run_options {

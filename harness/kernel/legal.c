@@ -267,8 +267,9 @@ static bool check_fill(const int64_t *v)
     case CHECK_MODEL:
     case CHECK_INVARIANT:
     case CHECK_DETERMINISTIC:
-    case CHECK_ALIAS:
         return v[AX_FILL] == FILL_R;
+    case CHECK_ALIAS:
+        return v[AX_FILL] == FILL_R || v[AX_FILL] == FILL_E2;
     case CHECK_GUARD:
     case CHECK_LOCKS:
         return v[AX_FILL] == FILL_E2;
@@ -474,8 +475,8 @@ const struct legal_rule legal_rules[] = {
     {"check-ulp", "docs/semantics.md", BIT(AX_CHECK), check_ulp,
      "ulp is for elementary functions; a GEMM has none"},
     {"check-fill", AXES, BIT(AX_CHECK) | BIT(AX_FILL), check_fill,
-     "exact goes with the fills E1, E2, W, S, O, C and X, readout and exhaustive with P, bound, "
-     "model, invariant, deterministic and alias with R, guard and locks with E2, special with X, "
+     "exact goes with fills E1, E2, W, S, O, C, X, readout and exhaustive with P, bound, model, "
+     "invariant, deterministic with R, alias with R, E2, guard and locks with E2, special with X, "
      "contract with E1"},
     {"check-scales", AXES, BIT(AX_CHECK) | BIT(AX_SCALES), check_scales,
      "exhaustive needs scales: all"},

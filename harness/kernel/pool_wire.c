@@ -35,7 +35,7 @@ static const struct layout {
 #define TEXT(member) {offsetof(struct record, member), sizeof(((struct record *)NULL)->member)}
 static const struct field record_texts[] = {
     TEXT(suite), TEXT(id), TEXT(provider), TEXT(family), TEXT(check), TEXT(fill), TEXT(reason),
-    TEXT(repro), TEXT(kernel), TEXT(unit),
+    TEXT(repro), TEXT(diagnosis), TEXT(kernel), TEXT(unit),
 };
 /* clang-format on */
 

@@ -110,6 +110,8 @@ const char *trial_prepare(struct trial_problem *p, const struct problem *q, stru
                                 .device = {.provider = provider, .handle = handle, .arena = arena}};
     why = problem_tensors_make(q, arena, &p->tensors);
     keep(p);
+    p->bare_used = p->used;
+    p->bare_held = p->held;
     return why;
 }
 
@@ -157,12 +159,23 @@ bool trial_transform(struct trial *t, const struct hum_weights *standard, struct
     return true;
 }
 
+/* The kernel form of another mma_type goes. */
+static void forget_kernel_form(struct trial_problem *p)
+{
+    device_release(&p->device, p->bare_held);
+    p->device.arena->used = p->bare_used;
+    keep(p);
+    p->ready = false;
+}
+
 bool trial_open(struct trial *t, struct finding *f)
 {
     struct trial_problem *p = t->shared;
 
     t->mark = 0;
     layer_config(t->v, &p->tensors.layer); /* mma_type may differ from case to case */
+    if (p->ready && p->made_for != p->tensors.layer.mma_type)
+        forget_kernel_form(p);
     layer_compute(t->v, &t->compute);
     if (!trial_tuning(t, t->v[AX_M], &t->tuning, f))
         return false;
@@ -171,6 +184,7 @@ bool trial_open(struct trial *t, struct finding *f)
     if (!p->ready)
         keep(p);
     p->ready = true;
+    p->made_for = p->tensors.layer.mma_type;
     mark(t);
     return true;
 }

@@ -24,6 +24,9 @@ struct trial_problem {
     struct device device;
     struct hum_weights kernel_form; /* device memory; once ready */
     bool ready;
+    enum hum_mma_type made_for; /* of the kernel form: some providers have a layout for each */
+    size_t bare_used;           /* `used` and `held` without the kernel form */
+    int bare_held;
     size_t used; /* of the arena and of the device's buffers: what lives as long as the problem */
     int held;
 };
@@ -67,7 +70,8 @@ bool trial_transform(struct trial *t, const struct hum_weights *standard, struct
                      struct finding *f);
 
 /* shared, provider, handle, v, hooks and index are set: fills the rest and makes the kernel form
- * unless the problem has it. False: `f` says why. To be closed either way. */
+ * unless the problem has it, for the same mma_type. False: `f` says why. To be closed either
+ * way. */
 bool trial_open(struct trial *t, struct finding *f);
 void trial_close(struct trial *t);
 

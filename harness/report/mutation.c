@@ -90,8 +90,9 @@ void mutation_print_row(const struct mutation_widths *w, const struct mutation *
             (void)fprintf(f, "  %5d/%d", m->usual_runs[i], USUAL_RUNS - m->usual_alarms[i]);
         else
             (void)fprintf(f, "  %7s", "-");
-    if (w->explain)
-        (void)fprintf(f, "  %-5s %s", mutation_explained(m), m->explained);
+    if (w->explain && mutation_explained(m)[0])
+        (void)fprintf(f, "  %s%s%s", mutation_explained(m), m->explained[0] ? " " : "",
+                      m->explained);
     (void)fputc('\n', f);
 }
 

@@ -141,7 +141,7 @@ static const struct {
 static const uint64_t not_crossed =
     AXIS_BIT(AX_FAMILY) | AXIS_BIT(AX_M) | AXIS_BIT(AX_N) | AXIS_BIT(AX_K) | AXIS_BIT(AX_PAD_N) |
     AXIS_BIT(AX_PAD_K) | AXIS_BIT(AX_MAX_TOKENS) | AXIS_BIT(AX_SEED) | AXIS_BIT(AX_BLOCK) |
-    AXIS_BIT(AX_WARP);
+    AXIS_BIT(AX_WARP) | AXIS_BIT(AX_TUNING);
 
 /* Pairs that are legal and yet nowhere in the suite. A value is as in YAML, NULL: any. */
 static const struct apart {

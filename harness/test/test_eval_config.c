@@ -185,7 +185,10 @@ static void quote(const char *text, char *to)
     for (; *text; text++) {
         if (strchr("\n\t\"\\", *text))
             *to++ = '\\';
-        *to++ = *text == '\n' ? 'n' : *text == '\t' ? 't' : *text;
+        *to = *text;
+        if (*text == '\n' || *text == '\t')
+            *to = *text == '\n' ? 'n' : 't';
+        to++;
     }
     *to++ = '"';
     *to = '\0';
@@ -319,6 +322,11 @@ static const struct {
     {"model_name: a\naccuracy_threshold: 0.4405\nnum_questions: 50\nnum_fewshot: 5\n",
      "dir/x.y.yaml:3:16: 50 questions: one standard error is 0.070, the tolerance 0.08 is less "
      "than two"},
+    {HEAD "env: {VLLM_HUMMING_INPUT_QUANT_CONFG: '{}'}\n",
+     "dir/x.y.yaml:5:7: env: 'VLLM_HUMMING_INPUT_QUANT_CONFG' is not known to be read by vLLM; did "
+     "you mean 'VLLM_HUMMING_INPUT_QUANT_CONFIG'?"},
+    {HEAD "env:\n  VLLM_HUMMING_INPUT_QUANT_CONFIG: '{\"dtyp\": \"int8\"}'\n",
+     "dir/x.y.yaml:6:36: env: key 'dtyp' is not known to be read by vLLM; did you mean 'dtype'?"},
     {HEAD "server_args: --a $HOME\n",
      "dir/x.y.yaml:5:18: server_args: '$' reaches the server as it is: there is no shell"},
 };

@@ -428,6 +428,7 @@ static int run_tests(void)
 int main(int argc, char **argv)
 {
     const struct pretence *p = pretence_of(getenv("HUMCHECK_FAULT"));
+
     if (argc > 2 && !strcmp(argv[1], "kernels"))
         return p ? be_kernels(p, strstr(argv[argc - 4], "max-fail") ||
                                      strstr(argv[argc - 3], "max-fail"))

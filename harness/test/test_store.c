@@ -190,7 +190,8 @@ END_TEST
 /* From each outcome to each other one: only an error gives way. */
 START_TEST(an_answer_is_final_an_error_is_not)
 {
-    enum outcome first = (enum outcome)(_i / OUTCOME_COUNT), then = _i % OUTCOME_COUNT;
+    enum outcome first = (enum outcome)(_i / OUTCOME_COUNT),
+                 then = (enum outcome)(_i % OUTCOME_COUNT);
     struct store *s = open_store();
     struct tally t;
 

@@ -41,9 +41,9 @@ static const struct {
     /* cosine = 1 / sqrt(1 + e^2) > .99 up to e = .1424 */
     {{1.142, 0.858, 1.142, 0.858}, {1, 1, 1, 1}, "011011"},
     {{1.143, 0.857, 1.143, 0.857}, {1, 1, 1, 1}, "011111"},
-    {{NAN, 2, 3, 4}, {1, 2, 3, 4}, "111111"},
-    {{1, 2, 3, 4}, {NAN, 2, 3, 4}, "111111"},
-    {{NAN, 0, 0, 0}, {0, 0, 0, 0}, "111111"},
+    {{(double)NAN, 2, 3, 4}, {1, 2, 3, 4}, "111111"},
+    {{1, 2, 3, 4}, {(double)NAN, 2, 3, 4}, "111111"},
+    {{(double)NAN, 0, 0, 0}, {0, 0, 0, 0}, "111111"},
     {{HUGE_VAL, 2, 3, 4}, {1, 2, 3, 4}, "111111"},
     {{HUGE_VAL, 2, 3, 4}, {-HUGE_VAL, 2, 3, 4}, "111111"},
     {{0, 0, 0, 0}, {1, 2, 3, 4}, "111111"},
@@ -176,8 +176,8 @@ static const char *const right[] = {
     "family=hadamard hadamard_block_size=64",
     "family=moe_sum top_k=3 num_experts=5",
     "family=experts gemm_type=indexed num_experts=4 top_k=2 activation=relu2 n=128 k=128",
-    "family=experts gemm_type=grouped_contiguous num_experts=4 top_k=2 activation=silu "
-    "a_dtype=e4m3 activation_form=split n=256 k=128",
+    ("family=experts gemm_type=grouped_contiguous num_experts=4 top_k=2 activation=silu "
+     "a_dtype=e4m3 activation_form=split n=256 k=128"),
 };
 
 START_TEST(right_kernels)

@@ -125,7 +125,7 @@ bool tensor_add(cJSON *object, const char *name, const struct hum_tensor *t)
     cJSON *list;
     bool ok;
 
-    if (!t->data || !t->bytes)
+    if (!t->data && t->rank == 0)
         return cJSON_AddNullToObject(object, name);
     list = cJSON_AddArrayToObject(object, name);
     ok = list &&

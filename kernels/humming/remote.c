@@ -38,8 +38,7 @@ enum hum_code remote_call(struct remote *r, cJSON *request, char reason[HUM_REAS
     return worker_call(&r->worker, request, NULL, NULL, reason);
 }
 
-/* `request`, or NULL (and it is gone) unless `ok`. */
-static cJSON *checked(cJSON *request, bool ok)
+cJSON *remote_checked(cJSON *request, bool ok)
 {
     if (ok)
         return request;
@@ -47,7 +46,7 @@ static cJSON *checked(cJSON *request, bool ok)
     return NULL;
 }
 
-static enum hum_code broken(char reason[HUM_REASON_BYTES])
+enum hum_code remote_broken(char reason[HUM_REASON_BYTES])
 {
     (void)snprintf(reason, HUM_REASON_BYTES, "%s", broken_reply);
     return HUM_DEVICE_LOST;
@@ -78,8 +77,7 @@ static enum hum_code revive(struct remote *r, char reason[HUM_REASON_BYTES])
     return worker_start(&r->worker, self.argv, reason) ? HUM_OK : HUM_DEVICE_LOST;
 }
 
-/* A call that names no memory, so that any worker will do. */
-static enum hum_code ask(struct remote *r, cJSON *request, cJSON **reply,
+enum hum_code remote_ask(struct remote *r, cJSON *request, cJSON **reply,
                          char reason[HUM_REASON_BYTES])
 {
     const enum hum_code rc = revive(r, reason);
@@ -126,15 +124,16 @@ static enum hum_code remote_alloc(void *handle, size_t bytes, void **out,
     const cJSON *data;
     enum hum_code rc;
 
-    request = checked(request, request && cJSON_AddNumberToObject(request, "bytes", (double)bytes));
-    rc = ask(r, request, &reply, reason);
+    request = remote_checked(request,
+                             request && cJSON_AddNumberToObject(request, "bytes", (double)bytes));
+    rc = remote_ask(r, request, &reply, reason);
     if (rc)
         return rc;
     data = cJSON_GetObjectItemCaseSensitive(reply, "data");
     if (cJSON_IsNumber(data))
         *out = (void *)((uintptr_t)data->valuedouble | (uintptr_t)r->life << REMOTE_ADDRESS_BITS);
     else
-        rc = broken(reason);
+        rc = remote_broken(reason);
     cJSON_Delete(reply);
     return rc;
 }
@@ -144,7 +143,7 @@ static cJSON *about(const char *op, const void *data)
 {
     cJSON *request = remote_request(op);
 
-    return checked(
+    return remote_checked(
         request, request && cJSON_AddNumberToObject(
                                 request, "data", (double)((uintptr_t)data & TENSOR_ADDRESS_MASK)));
 }
@@ -179,221 +178,9 @@ static enum hum_code remote_download(void *handle, void *host, const void *devic
     if (!remote_alive(r, device, reason))
         return HUM_NO_MEMORY;
     request = about("download", device);
-    request = checked(request, request && cJSON_AddNumberToObject(request, "bytes", (double)bytes));
+    request = remote_checked(request,
+                             request && cJSON_AddNumberToObject(request, "bytes", (double)bytes));
     return worker_call(&r->worker, request, &p, NULL, reason);
-}
-
-/* ---- configurations ---- */
-
-/* A request with the configurations that are not NULL. */
-static cJSON *configured(const char *op, const struct hum_layer_config *layer,
-                         const struct hum_compute_config *compute,
-                         const struct hum_tuning_config *tuning)
-{
-    cJSON *request = remote_request(op);
-    bool ok = request && fields_add_object(request, "layer", &layer_fields, layer);
-
-    ok = ok && (!compute || fields_add_object(request, "compute", &compute_fields, compute));
-    ok = ok && (!tuning || fields_add_object(request, "tuning", &tuning_fields, tuning));
-    return checked(request, ok);
-}
-
-static enum hum_code remote_supports(void *handle, const struct hum_layer_config *layer,
-                                     const struct hum_compute_config *compute,
-                                     const struct hum_tuning_config *tuning,
-                                     char reason[HUM_REASON_BYTES])
-{
-    return ask(handle, configured("supports", layer, compute, tuning), NULL, reason);
-}
-
-static enum hum_code remote_heuristics(void *handle, const struct hum_layer_config *layer,
-                                       const struct hum_compute_config *compute, int64_t m,
-                                       struct hum_tuning_config *out, char reason[HUM_REASON_BYTES])
-{
-    struct remote *r = handle;
-    cJSON *request = configured("heuristics", layer, compute, NULL), *reply;
-    enum hum_code rc;
-
-    request = checked(request, request && cJSON_AddNumberToObject(request, "m", (double)m));
-    rc = ask(r, request, &reply, reason);
-    if (rc)
-        return rc;
-    *out = (struct hum_tuning_config){0};
-    if (!fields_read(cJSON_GetObjectItemCaseSensitive(reply, "tuning"), &tuning_fields, out))
-        rc = broken(reason);
-    cJSON_Delete(reply);
-    return rc;
-}
-
-/* ---- weights ---- */
-
-static const struct {
-    const char *name;
-    size_t offset;
-} weight_members[] = {
-    {"weight", offsetof(struct hum_weights, weight)},
-    {"weight_scale", offsetof(struct hum_weights, weight_scale)},
-    {"zero_point", offsetof(struct hum_weights, zero_point)},
-    {"weight_scale_2", offsetof(struct hum_weights, weight_scale_2)},
-    {"bias", offsetof(struct hum_weights, bias)},
-};
-enum { WEIGHT_MEMBERS = sizeof weight_members / sizeof weight_members[0] };
-
-static bool weights_add(cJSON *request, const char *name, const struct hum_weights *w)
-{
-    cJSON *object = cJSON_AddObjectToObject(request, name);
-    bool ok = object;
-
-    for (int i = 0; ok && i < WEIGHT_MEMBERS; i++) {
-        const void *member = (const char *)w + weight_members[i].offset;
-
-        ok = tensor_add(object, weight_members[i].name, member);
-    }
-    return ok;
-}
-
-/* The kernel form is bytes to everyone but the worker: a row of them. */
-static bool shape_of(const cJSON *item, struct hum_tensor *t)
-{
-    const cJSON *bytes = cJSON_GetArrayItem(item, 1);
-
-    *t = (struct hum_tensor){0};
-    if (!item)
-        return true;
-    if (!cJSON_IsNumber(bytes) || !(bytes->valuedouble >= 0.0 && bytes->valuedouble <= 0x1p48))
-        return false;
-    t->dtype = HUM_INT8;
-    t->rank = 1;
-    t->bytes = (size_t)bytes->valuedouble;
-    t->shape[0] = (int64_t)t->bytes;
-    return true;
-}
-
-static enum hum_code remote_transform_shapes(void *handle, const struct hum_layer_config *layer,
-                                             struct hum_weights *out, char reason[HUM_REASON_BYTES])
-{
-    struct remote *r = handle;
-    cJSON *request = configured("transform_shapes", layer, NULL, NULL), *reply;
-    enum hum_code rc = ask(r, request, &reply, reason);
-    const cJSON *weights;
-
-    if (rc)
-        return rc;
-    weights = cJSON_GetObjectItemCaseSensitive(reply, "weights");
-    for (int i = 0; !rc && i < WEIGHT_MEMBERS; i++) {
-        void *member = (char *)out + weight_members[i].offset;
-
-        if (!weights ||
-            !shape_of(cJSON_GetObjectItemCaseSensitive(weights, weight_members[i].name), member))
-            rc = broken(reason);
-    }
-    cJSON_Delete(reply);
-    return rc;
-}
-
-static enum hum_code remote_transform(void *handle, const struct hum_layer_config *layer,
-                                      const struct hum_weights *standard, struct hum_weights *out,
-                                      char reason[HUM_REASON_BYTES])
-{
-    cJSON *request = configured("transform", layer, NULL, NULL);
-
-    request = checked(request, request && weights_add(request, "standard", standard) &&
-                                   weights_add(request, "out", out));
-    return remote_call(handle, request, reason);
-}
-
-/* ---- products ---- */
-
-/* All of the call's memory belongs to the present worker. */
-static bool args_alive(const struct remote *r, const struct hum_gemm_args *args,
-                       char reason[HUM_REASON_BYTES])
-{
-    const struct hum_tensor *const tensors[] = {
-        &args->inputs, &args->input_scale,     &args->outputs,
-        &args->locks,  &args->weights->weight, &args->weights->weight_scale};
-    bool ok = true;
-
-    for (size_t i = 0; ok && i < sizeof tensors / sizeof tensors[0]; i++)
-        ok = remote_alive(r, tensors[i]->data, reason);
-    return ok;
-}
-
-static enum hum_code remote_forward(void *handle, const struct hum_gemm_args *args,
-                                    char reason[HUM_REASON_BYTES])
-{
-    const struct {
-        const char *name;
-        const struct hum_tensor *tensor;
-    } members[] = {
-        {"inputs", &args->inputs},
-        {"input_scale", &args->input_scale},
-        {"outputs", &args->outputs},
-        {"sorted_ids", &args->sorted_ids},
-        {"expert_ids", &args->expert_ids},
-        {"num_tokens_padded", &args->num_tokens_padded},
-        {"expert_layout", &args->expert_layout},
-        {"locks", &args->locks},
-    };
-    cJSON *request, *tensors;
-    bool ok;
-
-    if (!args_alive(handle, args, reason))
-        return HUM_NO_MEMORY;
-    request = configured("forward", args->layer, args->compute, args->tuning);
-    tensors = request ? cJSON_AddObjectToObject(request, "tensors") : NULL;
-    ok = tensors;
-
-    for (size_t i = 0; ok && i < sizeof members / sizeof members[0]; i++)
-        ok = tensor_add(tensors, members[i].name, members[i].tensor);
-    ok = ok && weights_add(request, "weights", args->weights) &&
-         cJSON_AddNumberToObject(request, "top_k", args->top_k) &&
-         cJSON_AddNumberToObject(request, "valid_shape_m", (double)args->valid_shape_m);
-    return remote_call(handle, checked(request, ok), reason);
-}
-
-static bool slices_read(const cJSON *list, struct hum_accumulation *out)
-{
-    const cJSON *item;
-
-    out->slices = 0;
-    cJSON_ArrayForEach(item, list)
-    {
-        const cJSON *begin = cJSON_GetArrayItem(item, 0), *end = cJSON_GetArrayItem(item, 1);
-
-        if (out->slices == HUM_MAX_SLICES || !cJSON_IsNumber(begin) || !cJSON_IsNumber(end))
-            return false;
-        out->slice[out->slices].k_begin = (int64_t)begin->valuedouble;
-        out->slice[out->slices++].k_end = (int64_t)end->valuedouble;
-    }
-    return out->slices > 0;
-}
-
-static enum hum_code remote_accumulation(void *handle, const struct hum_layer_config *layer,
-                                         const struct hum_compute_config *compute,
-                                         const struct hum_tuning_config *tuning, int64_t m,
-                                         int64_t row, int64_t col, struct hum_accumulation *out,
-                                         char reason[HUM_REASON_BYTES])
-{
-    struct remote *r = handle;
-    const cJSON *ordered;
-    cJSON *request = configured("accumulation", layer, compute, tuning), *reply;
-    enum hum_code rc;
-
-    request = checked(request, request && cJSON_AddNumberToObject(request, "m", (double)m) &&
-                                   cJSON_AddNumberToObject(request, "row", (double)row) &&
-                                   cJSON_AddNumberToObject(request, "col", (double)col));
-    rc = ask(r, request, &reply, reason);
-    if (rc)
-        return rc;
-    *out = (struct hum_accumulation){0};
-    ordered = cJSON_GetObjectItemCaseSensitive(reply, "ordered");
-    if (!fields_read(reply, &accumulation_fields, out) ||
-        !slices_read(cJSON_GetObjectItemCaseSensitive(reply, "slices"), out))
-        rc = broken(reason);
-    out->arithmetic = out->sm ? HUM_ARITHMETIC_TENSOR_CORE : HUM_ARITHMETIC_IEEE;
-    out->ordered = !cJSON_IsNumber(ordered) || ordered->valuedouble != 0.0;
-    cJSON_Delete(reply);
-    return rc;
 }
 
 /* ---- the table ---- */

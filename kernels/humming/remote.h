@@ -32,6 +32,38 @@ const struct hum_provider *remote_provider(const char *const argv[], char reason
 extern const struct hum_ops remote_ops;
 extern const char *const remote_op_names[]; /* in the order of struct hum_ops, ended by NULL */
 
+/* remote_gemm.c: the functions of struct hum_provider of the same names. */
+enum hum_code remote_supports(void *handle, const struct hum_layer_config *layer,
+                              const struct hum_compute_config *compute,
+                              const struct hum_tuning_config *tuning,
+                              char reason[HUM_REASON_BYTES]);
+enum hum_code remote_heuristics(void *handle, const struct hum_layer_config *layer,
+                                const struct hum_compute_config *compute, int64_t m,
+                                struct hum_tuning_config *out, char reason[HUM_REASON_BYTES]);
+enum hum_code remote_transform_shapes(void *handle, const struct hum_layer_config *layer,
+                                      struct hum_weights *out, char reason[HUM_REASON_BYTES]);
+enum hum_code remote_transform(void *handle, const struct hum_layer_config *layer,
+                               const struct hum_weights *standard, struct hum_weights *out,
+                               char reason[HUM_REASON_BYTES]);
+enum hum_code remote_forward(void *handle, const struct hum_gemm_args *args,
+                             char reason[HUM_REASON_BYTES]);
+enum hum_code remote_accumulation(void *handle, const struct hum_layer_config *layer,
+                                  const struct hum_compute_config *compute,
+                                  const struct hum_tuning_config *tuning, int64_t m, int64_t row,
+                                  int64_t col, struct hum_accumulation *out,
+                                  char reason[HUM_REASON_BYTES]);
+
+/* One call that names no memory, so that any worker will do: a lost one is replaced first.
+ * `request` is deleted; `reply` as worker_call's. */
+enum hum_code remote_ask(struct remote *r, struct cJSON *request, struct cJSON **reply,
+                         char reason[HUM_REASON_BYTES]);
+
+/* A reply lacks what the protocol wants: HUM_DEVICE_LOST with a sentence. */
+enum hum_code remote_broken(char reason[HUM_REASON_BYTES]);
+
+/* `request`, or NULL (and it is deleted) unless `ok`. */
+struct cJSON *remote_checked(struct cJSON *request, bool ok);
+
 /* One call without a payload and without a reply of interest. */
 enum hum_code remote_call(struct remote *r, struct cJSON *request, char reason[HUM_REASON_BYTES]);
 

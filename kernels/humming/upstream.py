@@ -200,6 +200,8 @@ class Upstream:
     def kernel_form(self, layer, weights):
         """The wire knows kernel tensors as bytes: here they get upstream's shape and format back."""
         self.transform_shapes(b"", layer)
+        if any(t and (name_of(t[1]) != "int8" or t[3:] != [t[2]]) for t in weights.values()):
+            raise Refusal(INVALID, "the kernel form of weights is bytes")
         return {
             name: self.memory.bytes(t[0], t[2]).view(dtype).view(shape)
             for name, (shape, dtype) in self.shapes[json.dumps(layer, sort_keys=True)].items()

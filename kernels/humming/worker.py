@@ -144,9 +144,10 @@ def judge(error):
         return DEVICE_LOST, {"reason": f"the device is lost: {text[:160]}{place}"}
     if "out of memory" in text:
         return NO_MEMORY, {"reason": f"out of device memory{place}"}
+    code = INVALID if "check_tensor" in text else UNSUPPORTED  # the launcher's own checks
     if len(text) > 140:  # the end of a long message says most
         text = "..." + text[-137:]
-    return UNSUPPORTED, {"reason": f"upstream refuses: {text}{place}"}
+    return code, {"reason": f"upstream refuses: {text}{place}"}
 
 
 def main():

@@ -196,13 +196,23 @@ static enum hum_code transform_shapes(struct call *c)
     return HUM_OK;
 }
 
+static bool are_bytes(const struct hum_tensor *t)
+{
+    return t->rank == 0 ||
+           (t->dtype == HUM_INT8 && t->rank == 1 && (size_t)t->shape[0] == t->bytes);
+}
+
 /* The wire carries the kernel form as bytes: this provider wants its own shapes again. */
 static enum hum_code shaped(struct call *c, const struct hum_layer_config *layer,
                             struct hum_weights *w)
 {
     const struct hum_weights from = *w;
-    enum hum_code rc = hum_cpu_provider.transform_shapes(c->cpu, layer, w, c->reason);
+    enum hum_code rc;
 
+    if (!are_bytes(&from.weight) || !are_bytes(&from.weight_scale) ||
+        !are_bytes(&from.zero_point) || !are_bytes(&from.weight_scale_2) || !are_bytes(&from.bias))
+        return refuse(c, "the kernel form of weights is bytes");
+    rc = hum_cpu_provider.transform_shapes(c->cpu, layer, w, c->reason);
     w->weight.data = from.weight.data;
     w->weight_scale.data = from.weight_scale.data;
     w->zero_point.data = from.zero_point.data;
@@ -375,7 +385,7 @@ static void misbehave(const struct call *c)
     const unsigned char wrong[HEAD_BYTES + 10] = {2, 0, 0, 0, 0, 0, 0, 0,   8,
                                                   0, 0, 0, 0, 0, 0, 0, '{', '}'};
 
-    if (!how || !cJSON_IsString(op) || strcmp(op->valuestring, "forward") != 0)
+    if (!how || !*how || !cJSON_IsString(op) || strcmp(op->valuestring, "forward") != 0)
         return;
     if (!strcmp(how, "garbage"))
         deliver(garbage, sizeof garbage);
