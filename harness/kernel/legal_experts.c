@@ -44,3 +44,10 @@ bool legal_indexed_tma(const int64_t *v)
 {
     return v[AX_GEMM_TYPE] != GEMM_INDEXED || !v[AX_TMA];
 }
+
+bool legal_scale_layout(const int64_t *v)
+{
+    return v[AX_SCALE_LAYOUT] == SCALES_ROW_MAJOR ||
+           (v[AX_SCALE_LAYOUT] == SCALES_M_MAJOR && v[AX_GEMM_TYPE] != GEMM_INDEXED &&
+            legal_type(v, AX_A)->bits < 16);
+}

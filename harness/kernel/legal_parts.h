@@ -90,6 +90,7 @@ bool legal_routing_duplicate(const int64_t *v);
 bool legal_max_tokens(const int64_t *v);
 bool legal_layout_dtype(const int64_t *v);
 bool legal_indexed_tma(const int64_t *v);
+bool legal_scale_layout(const int64_t *v);
 
 /* legal_inputs.c: rules about process_input, hadamard and moe_sum, likewise. */
 bool legal_input_quant(const int64_t *v);

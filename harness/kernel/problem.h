@@ -36,6 +36,7 @@ struct problem {
         *w_eff; /* shaped as a and w: operands with the scales that act on accumulators folded in */
     const char *inexact; /* NULL, or why `want` is not the only right answer: then untrusted */
     double p;            /* the largest P, in units (exact.h) */
+    double ones;         /* the same, the unit being 1 */
     struct ref_chunks chunks;
 
     double fill_us, reference_us;

@@ -269,6 +269,19 @@ static void call_routing(const struct trial *t, struct hum_gemm_args *args)
     args->num_tokens_padded.data = args->expert_layout.data = NULL;
 }
 
+/* M-major: a column of the scales stands together, padded to a multiple of four rows. */
+static struct hum_tensor call_scales(const struct trial *t, int64_t m)
+{
+    struct hum_tensor scales = tensor_rows(t->shared->tensors.input_scale, m);
+
+    if (scales.data && t->compute.use_m_major_input_scale) {
+        scales.shape[0] = scales.shape[1];
+        scales.shape[1] = trial_m_major_rows(m);
+        scales.bytes = (size_t)(scales.shape[0] * scales.shape[1]) * sizeof(float);
+    }
+    return scales;
+}
+
 /* Descriptors; what lies in the slab has no data yet. */
 static void make_call(const struct trial *t, const struct trial_options *o, struct trial_call *call)
 {
@@ -285,7 +298,7 @@ static void make_call(const struct trial *t, const struct trial_options *o, stru
                                         .compute = &call->compute,
                                         .tuning = &call->tuning,
                                         .inputs = tensor_rows(p->tensors.inputs, o->m),
-                                        .input_scale = tensor_rows(p->tensors.input_scale, o->m),
+                                        .input_scale = call_scales(t, o->m),
                                         .weights = &call->weights,
                                         .locks = make_locks(t, o, &call->tuning)};
     call->args.outputs = (struct hum_tensor){.dtype = call->layer.c_dtype,

@@ -83,6 +83,12 @@ struct launch trial_describe(const struct trial *t, const struct hum_tuning_conf
 /* Output tiles of m rows: the locks that Stream-K may need. */
 int64_t trial_tiles(const struct trial *t, const struct hum_tuning_config *tuning, int64_t m);
 
+/* Numbers that M-major input scales have for each group (humming.h). */
+static inline int64_t trial_m_major_rows(int64_t m)
+{
+    return (m + 3) / 4 * 4;
+}
+
 /* ---- launches -------------------------------------------------------------------------------- */
 
 enum trial_part {

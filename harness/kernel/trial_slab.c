@@ -115,23 +115,37 @@ static void special_inputs(const struct dtype *a, int64_t row, uint8_t *to, size
 
 /* The rows that the launch has; those that no problem has are row 0 but for what makes them
  * special. */
-static void gather(const struct trial *t, const struct trial_options *o, enum trial_part part,
-                   uint8_t *to)
+static void gather(const struct trial *t, const struct trial_options *o, uint8_t *to)
 {
     const struct trial_problem *p = t->shared;
-    const struct hum_tensor *from =
-        part == PART_INPUTS ? &p->tensors.inputs : &p->tensors.input_scale;
+    const struct hum_tensor *from = &p->tensors.inputs;
     size_t bytes = from->bytes / (size_t)from->shape[0];
 
     for (int64_t i = 0; i < o->m; i++, to += bytes) {
         int64_t row = o->rows ? o->rows[i] : i;
 
         memcpy(to, (const uint8_t *)from->data + bytes * (size_t)(row < 0 ? 0 : row), bytes);
-        if (row < 0 && part == PART_INPUTS)
+        if (row < 0)
             special_inputs(p->q->ref.a, row, to, bytes);
-        if (row == ROW_NAN && part == PART_INPUT_SCALE)
-            memset(to, 0xff, bytes); /* a NaN of f32 */
     }
+}
+
+/* Their scales. What M-major ones are padded with stays poison: nothing may depend on it. */
+static void gather_scales(const struct trial *t, const struct trial_options *o, uint8_t *to)
+{
+    const struct hum_tensor *from = &t->shared->tensors.input_scale;
+    const bool m_major = t->compute.use_m_major_input_scale;
+    const int64_t groups = from->shape[1];
+    const float *scales = from->data;
+
+    for (int64_t i = 0; i < o->m; i++)
+        for (int64_t g = 0; g < groups; g++) {
+            int64_t row = o->rows ? o->rows[i] : i;
+            int64_t at = m_major ? g * trial_m_major_rows(o->m) + i : i * groups + g;
+            float s = row == ROW_NAN ? (float)NAN : scales[(row < 0 ? 0 : row) * groups + g];
+
+            memcpy(to + (size_t)at * sizeof s, &s, sizeof s);
+        }
 }
 
 /* The host's copy of a routing tensor; NULL: the part is none. */
@@ -164,8 +178,10 @@ static bool write_part(struct trial *t, const struct trial_options *o, struct tr
     }
     if (routing_data(t, part))
         memcpy(to, routing_data(t, part), tensor->bytes);
+    else if (part == PART_INPUT_SCALE)
+        gather_scales(t, o, to);
     else
-        gather(t, o, part, to);
+        gather(t, o, to);
     return true;
 }
 

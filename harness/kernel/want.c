@@ -83,15 +83,28 @@ static bool fold_w(struct problem *q, struct arena *arena)
 
 /* ---- conditions ------------------------------------------------------------------------------ */
 
-/* What holds every partial sum: 24 bits of f32; int32 where nothing is flushed through f32. */
+/* int32 accumulators, and nothing is flushed through f32. */
+static bool sums_integers(const struct ref_gemm *p)
+{
+    return !p->a->is_float && (p->int_scale || (!ref_scales_on_c(p) && !p->input_group));
+}
+
+/* What holds every partial sum: 24 bits of f32; int32, which knows no unit. */
 static const char *accumulator_holds(const struct problem *q)
 {
-    const struct ref_gemm *p = &q->ref;
-    bool integer = !p->a->is_float && (p->int_scale || (!ref_scales_on_c(p) && !p->input_group));
-
-    if (integer)
-        return q->p < 0x1p31 ? NULL : "sums may leave int32: P is not below 2^31";
+    if (sums_integers(&q->ref))
+        return q->ones < 0x1p31 ? NULL : "sums may leave int32: P is not below 2^31";
     return q->p < 0x1p24 ? NULL : "accumulators may round: P is not below 2^24 units";
+}
+
+/* The unit becomes 1: an int32 overflows by size, whatever its low bits. */
+static void in_ones(struct ref_norm *norms, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        norms[i].sum = ldexp(norms[i].sum, norms[i].unit);
+        norms[i].max = ldexp(norms[i].max, norms[i].unit);
+        norms[i].unit = 0;
+    }
 }
 
 /* Rows and columns that meet: `count` rows of a with the columns of one expert. */
@@ -115,6 +128,9 @@ static const char *measure(struct problem *q, const float *a, int64_t count, con
         chunks = ref_exact_chunks(&(struct ref_rows){a, na, count},
                                   &(struct ref_rows){w, nw, q->cols_count}, p->k, work);
     q->p = fmax(q->p, largest);
+    in_ones(na, count);
+    in_ones(nw, q->cols_count);
+    q->ones = fmax(q->ones, ref_exact_p(na, count, nw, q->cols_count));
     q->chunks.sum = fmax(q->chunks.sum, chunks.sum);
     q->chunks.range = fmax(q->chunks.range, chunks.range);
     return NULL;

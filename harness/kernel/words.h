@@ -50,6 +50,7 @@ enum word_check {
 };
 enum word_rule { RULE_2026_05, RULE_2026_08 };
 enum word_fill { FILL_E1, FILL_E2, FILL_W, FILL_S, FILL_P, FILL_O, FILL_C, FILL_X, FILL_R };
+enum word_scale_layout { SCALES_ROW_MAJOR, SCALES_M_MAJOR, SCALES_MX_PACKED };
 enum word_tuning { TUNING_AXES, TUNING_PROVIDER };
 enum word_place { PLACE_SEPARATE, PLACE_WORKSPACE1 };
 enum word_data { DATA_NORMAL, DATA_LOGNORMAL, DATA_OUTLIERS, DATA_POSITIVE };

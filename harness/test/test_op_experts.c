@@ -240,6 +240,19 @@ static enum hum_code few_bytes(void *h, const struct hum_experts_config *c,
     return rc;
 }
 
+/* Room for one dispatcher, and none for others. */
+static enum hum_code one_dispatcher(void *h, const struct hum_experts_config *c,
+                                    struct hum_buffer_meta *out, char *reason)
+{
+    struct hum_experts_config one;
+
+    if (!c)
+        return op_buffer_metas(h, c, out, reason);
+    one = *c;
+    one.dispatchers = 1;
+    return op_buffer_metas(h, &one, out, reason);
+}
+
 /* As before padding was taken off, or the form was looked at: layers are not compared. */
 static enum hum_code takes_all(void *h, const struct hum_experts_config *c,
                                struct hum_buffer_meta *out, char *reason)
@@ -306,6 +319,7 @@ static const struct {
     {INDEXED "check=exact", "sum: ", NULL, {.moe_fused_mul_sum = wrong_weight}},
     {INDEXED "check=exact", "workspace of down_output", NULL, {.buffer_metas = other_workspace}},
     {INDEXED "check=alias", "bytes of activation_output", NULL, {.buffer_metas = few_bytes}},
+    {BATCHED "check=contract", "bytes of gate_up_output", NULL, {.buffer_metas = one_dispatcher}},
     {INDEXED "check=contract", "does not refuse", NULL, {.buffer_metas = takes_all}},
     {BATCHED "check=contract", "writes to its result", NULL, {.buffer_metas = writes_anyway}},
     {INDEXED "check=contract", "without one sentence", NULL, {.buffer_metas = says_nothing}},
