@@ -111,6 +111,22 @@ static int64_t block_begin(const struct ref_gemm *p, int64_t block)
     return block / blocks * p->n + block % blocks * p->group_n;
 }
 
+/* X: here and there infinity, or NaN where the format has no infinity. On accumulators an infinity's
+ * outcome depends on where they are flushed, a NaN's does not. Not where one scale changes others:
+ * integer scales have a factor of all, fused ones a range. */
+static uint32_t special_scale(const struct fill_plan *s, uint64_t index, uint32_t code)
+{
+    const struct dtype *t = s->p->bs;
+
+    if (s->p->int_scale || s->p->fused_e8m0 || rng_word(s->f.seed, RNG_SPECIAL, index) % 61 != 0)
+        return code;
+    if (t->top == DTYPE_TOP_INF_NAN && !ref_scales_on_c(s->p))
+        return dtype_encode(t, HUGE_VAL, DTYPE_TO_TOP);
+    if (t->top == DTYPE_TOP_ONE_NAN)
+        return dtype_encode(t, (double)NAN, DTYPE_TO_TOP);
+    return code;
+}
+
 static void fill_weight_scales(const struct fill_plan *s, uint32_t *out)
 {
     size_t count = ref_input_sizes(s->p).bs;
@@ -121,10 +137,8 @@ static void fill_weight_scales(const struct fill_plan *s, uint32_t *out)
         if (s->p->scale == REF_SCALE_BLOCK)
             col = block_begin(s->p, col);
         out[i] = weight_scale_code(s, i, col);
-        if (s->f.kind != REF_FILL_X || ref_scales_on_c(s->p) || s->p->int_scale)
-            continue; /* on accumulators: the outcome depends on where they are flushed */
-        if (s->p->bs->top == DTYPE_TOP_INF_NAN && rng_word(s->f.seed, RNG_SPECIAL, i) % 61 == 0)
-            out[i] = dtype_encode(s->p->bs, HUGE_VAL, DTYPE_TO_TOP);
+        if (s->f.kind == REF_FILL_X)
+            out[i] = special_scale(s, i, out[i]);
     }
 }
 

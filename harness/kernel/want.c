@@ -73,7 +73,7 @@ static bool fold_w(struct problem *q, struct arena *arena)
                 double x = (double)q->w[j * p->k + l] * s;
 
                 q->w_eff[j * p->k + l] = (float)x;
-                if ((double)(float)x != x)
+                if ((double)(float)x != x && !isnan(x))
                     q->inexact =
                         "a weight times its scale has more than 24 bits: accumulators round";
             }

@@ -436,6 +436,42 @@ START_TEST(special_rows)
 }
 END_TEST
 
+static const struct {
+    const char *a, *bs;
+    bool nan, infinite; /* does X have such scales? */
+} scale_kinds[] = {
+    {"bf16", "e8m0", true, false}, {"e4m3", "e8m0", true, false},  {"e4m3", "e4m3", true, false},
+    {"bf16", "e5m2", false, true}, {"e4m3", "e5m2", false, false}, {"f16", "f16", false, true},
+};
+
+/* X: one scale in 61 is no number, the others are the dense fill's. */
+START_TEST(special_scales)
+{
+    struct ref_fill_spec spec = {.kind = REF_FILL_X, .seed = 9},
+                         dense = {.kind = REF_FILL_E1, .seed = 9};
+    struct filled f, g;
+    struct ref_gemm p;
+    int count, nan = 0, infinite = 0;
+
+    base_problem(&p, scale_kinds[_i].a, "uint4", scale_kinds[_i].bs);
+    p.n = 512;
+    filled_make(&f, &p, &spec);
+    filled_make(&g, &p, &dense);
+    count = (int)ref_input_sizes(&p).bs;
+    for (int i = 0; i < count; i++) {
+        double s = dtype_decode(p.bs, f.in.bs[i]);
+
+        nan += isnan(s) ? 1 : 0;
+        infinite += isinf(s) ? 1 : 0;
+        ck_assert(!isfinite(s) || f.in.bs[i] == g.in.bs[i]);
+    }
+    ck_assert((nan > 0) == scale_kinds[_i].nan && nan < count / 30);
+    ck_assert((infinite > 0) == scale_kinds[_i].infinite && infinite < count / 30);
+    filled_free(&f);
+    filled_free(&g);
+}
+END_TEST
+
 #define COUNT(x) ((int)(sizeof(x) / sizeof(x)[0]))
 
 int main(void)
@@ -456,6 +492,7 @@ int main(void)
     tcase_add_loop_test(tc, conversions, 0, 4);
     tcase_add_test(tc, conversion_refusals);
     tcase_add_loop_test(tc, special_rows, 0, 2);
+    tcase_add_loop_test(tc, special_scales, 0, COUNT(scale_kinds));
     suite_add_tcase(s, tc);
     r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
