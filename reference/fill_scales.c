@@ -111,8 +111,8 @@ static int64_t block_begin(const struct ref_gemm *p, int64_t block)
     return block / blocks * p->n + block % blocks * p->group_n;
 }
 
-/* X: here and there infinity, or NaN where the format has no infinity. On accumulators an infinity's
- * outcome depends on where they are flushed, a NaN's does not. Not where one scale changes others:
+/* X: here and there infinity, or NaN where the format has no infinity. On accumulators an
+ * infinity's outcome depends on where they are flushed, a NaN's does not. Not where one scale changes others:
  * integer scales have a factor of all, fused ones a range. */
 static uint32_t special_scale(const struct fill_plan *s, uint64_t index, uint32_t code)
 {

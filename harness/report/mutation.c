@@ -31,7 +31,7 @@ const char *mutation_caught_by(const struct mutation *m, char *buf, size_t size)
 /* ---- counting -------------------------------------------------------------------------------- */
 
 struct share {
-    size_t faults, detected, usual_faults, usual[USUAL_CHECKS];
+    size_t faults, detected, usual_faults, usual[USUAL_CHECKS], right, wrong, none;
 };
 
 static void count_one(const struct mutation *m, struct share *s)
@@ -41,24 +41,48 @@ static void count_one(const struct mutation *m, struct share *s)
     s->usual_faults += m->usual_ran;
     for (int i = 0; i < USUAL_CHECKS; i++)
         s->usual[i] += m->usual_runs[i] > 0;
+    s->right += !strcmp(mutation_explained(m), "right");
+    s->wrong += !strcmp(mutation_explained(m), "wrong");
+    s->none += !strcmp(mutation_explained(m), "none");
 }
 
-/* `class` NULL: all. */
-static struct share share_of(const struct mutation *rows, size_t count, const char *class)
+/* What rows are counted by. */
+typedef const char *key_fn(const struct mutation *m);
+
+static const char *class_of(const struct mutation *m)
+{
+    return m->class;
+}
+
+static const char *origin_of(const struct mutation *m)
+{
+    if (!strncmp(m->origin, "numerics", strlen("numerics")))
+        return "known mistakes of such kernels";
+    return strcmp(m->origin, "ours") ? "public reports" : "ours";
+}
+
+static const char *place_of(const struct mutation *m)
+{
+    return m->place;
+}
+
+/* `value` NULL: all. */
+static struct share share_of(const struct mutation *rows, size_t count, key_fn *key,
+                             const char *value)
 {
     struct share s = {0};
 
     for (size_t i = 0; i < count; i++)
-        if (rows[i].done && (!class || !strcmp(class, rows[i].class)))
+        if (rows[i].done && (!value || !strcmp(value, key(&rows[i]))))
             count_one(&rows[i], &s);
     return s;
 }
 
-/* Is row i the first of its class? */
-static bool opens_class(const struct mutation *rows, size_t i)
+/* Is row i the first of those that share its value? */
+static bool is_first(const struct mutation *rows, size_t i, key_fn *key)
 {
     for (size_t j = 0; j < i; j++)
-        if (!strcmp(rows[j].class, rows[i].class))
+        if (!strcmp(key(&rows[j]), key(&rows[i])))
             return false;
     return true;
 }
@@ -106,16 +130,16 @@ static void print_share(const char *name, const struct share *s, FILE *f)
 
 void mutation_print_summary(const struct mutation *rows, size_t count, FILE *f)
 {
-    struct share all = share_of(rows, count, NULL);
+    struct share all = share_of(rows, count, class_of, NULL);
 
     (void)fprintf(f, "\n%-16s  %12s", "class", "detected");
     for (int i = 0; i < USUAL_CHECKS; i++)
         (void)fprintf(f, "  %7s", usual_names[i].text);
     (void)fputc('\n', f);
     for (size_t i = 0; i < count; i++) {
-        struct share s = share_of(rows, count, rows[i].class);
+        struct share s = share_of(rows, count, class_of, rows[i].class);
 
-        if (opens_class(rows, i) && s.faults)
+        if (is_first(rows, i, class_of) && s.faults)
             print_share(rows[i].class, &s, f);
     }
     print_share("all", &all, f);
@@ -161,14 +185,24 @@ static void put_cell(const char *text, FILE *f)
     (void)fputc(' ', f);
 }
 
-static void put_usual_heads(FILE *f)
+/* Columns of the run that not every run has, behind the usual checks. */
+static void put_heads(const struct mutation_run *run, const char *first, const char *explained,
+                      FILE *f)
 {
+    (void)fputs(first, f);
     for (int i = 0; i < USUAL_CHECKS; i++)
         (void)fprintf(f, "| %s ", usual_names[i].text);
+    (void)fprintf(f, "%s|\n", run->explain ? explained : "");
+    for (const char *s = first; *s; s++)
+        (void)fputs(*s == '|' ? "|---" : "", f);
+    for (int i = 0; i < USUAL_CHECKS; i++)
+        (void)fputs("|---", f);
+    for (const char *s = explained; run->explain && *s; s++)
+        (void)fputs(*s == '|' ? "|---" : "", f);
     (void)fputs("|\n", f);
 }
 
-static void put_fault(const struct mutation *m, FILE *f)
+static void put_fault(const struct mutation_run *run, const struct mutation *m, FILE *f)
 {
     char text[2 * MUTATION_NAME];
 
@@ -183,44 +217,61 @@ static void put_fault(const struct mutation *m, FILE *f)
             (void)fprintf(f, "| %d/%d ", m->usual_runs[i], USUAL_RUNS - m->usual_alarms[i]);
         else
             (void)fputs("| ", f);
+    (void)snprintf(text, sizeof text, "%s%s%s", mutation_explained(m), m->explained[0] ? ": " : "",
+                   m->explained);
+    if (run->explain)
+        put_cell(text, f);
     (void)fputs("|\n", f);
 }
 
-static void put_share(const char *name, const struct share *s, FILE *f)
+static void put_share(const struct mutation_run *run, const char *name, const struct share *s,
+                      FILE *f)
 {
     put_cell(name, f);
     (void)fprintf(f, "| %zu | %zu ", s->faults, s->detected);
     for (int i = 0; i < USUAL_CHECKS; i++)
         (void)fprintf(f, "| %zu ", s->usual[i]);
+    if (run->explain)
+        (void)fprintf(f, "| %zu | %zu | %zu ", s->right, s->wrong, s->none);
     (void)fputs("|\n", f);
+}
+
+static void put_shares(const struct mutation_run *run, const struct mutation *rows, size_t count,
+                       const char *heading, key_fn *key, FILE *f)
+{
+    char first[64];
+
+    (void)snprintf(first, sizeof first, "| %s | faults | detected ", heading);
+    put_heads(run, first, "| explained | wrongly | not ", f);
+    for (size_t i = 0; i < count; i++) {
+        struct share s = share_of(rows, count, key, key(&rows[i]));
+
+        if (is_first(rows, i, key) && s.faults)
+            put_share(run, key(&rows[i]), &s, f);
+    }
 }
 
 static void put_markdown(const struct mutation_run *run, const struct mutation *rows, size_t count,
                          FILE *f)
 {
-    struct share all = share_of(rows, count, NULL);
+    struct share all = share_of(rows, count, class_of, NULL);
 
     (void)fprintf(f,
                   "%zu of %zu injected faults are detected by %s (%s). Usual checks: in how many "
                   "of %d runs on random data they fail with the fault, of those that pass without "
                   "it.\n\n",
                   all.detected, all.faults, run->suite, run->program, USUAL_RUNS);
-    (void)fputs("| class | faults | detected ", f);
-    put_usual_heads(f);
-    (void)fputs("|---|---|---|---|---|---|---|---|---|\n", f);
-    for (size_t i = 0; i < count; i++) {
-        struct share s = share_of(rows, count, rows[i].class);
-
-        if (opens_class(rows, i) && s.faults)
-            put_share(rows[i].class, &s, f);
-    }
-    put_share("all", &all, f);
-    (void)fputs("\n| fault | class | origin | caught by | cases | s ", f);
-    put_usual_heads(f);
-    (void)fputs("|---|---|---|---|---|---|---|---|---|---|---|---|\n", f);
+    put_shares(run, rows, count, "class", class_of, f);
+    put_share(run, "all", &all, f);
+    (void)fputc('\n', f);
+    put_shares(run, rows, count, "place", place_of, f);
+    (void)fputc('\n', f);
+    put_shares(run, rows, count, "origin", origin_of, f);
+    (void)fputc('\n', f);
+    put_heads(run, "| fault | class | origin | caught by | cases | s ", "| explained ", f);
     for (size_t i = 0; i < count; i++)
         if (rows[i].done)
-            put_fault(&rows[i], f);
+            put_fault(run, &rows[i], f);
 }
 
 enum err_code mutation_write_markdown(const char *path, const struct mutation_run *run,

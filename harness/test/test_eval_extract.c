@@ -25,6 +25,9 @@ static const struct {
     {EXTRACT_ROBUST, "29.0", "29", "29", 1},
     {EXTRACT_ROBUST, "29.50", "29", "29.5", 0},
     {EXTRACT_ROBUST, "1,450,000", "1450000", "1450000", 1},
+    {EXTRACT_ROBUST, "18%", "18", "18", 1},
+    {EXTRACT_ROBUST, "1.5e3", "1500", "1500", 1},
+    {EXTRACT_ROBUST, "3/4", "4", "0.75", 0},
     /* helm#4337 */
     {EXTRACT_ROBUST, "The answer is 72, in total, so the farmer earns that much.", "72", "72", 1},
     {EXTRACT_ROBUST, "72, in total, so the farmer earns that much.", "72", "72", 1},
@@ -36,6 +39,9 @@ static const struct {
     {EXTRACT_ROBUST, "<think>a 7\n\nb</think>\n#### 5", "5", "5", 1},
     {EXTRACT_ROBUST, "<think>a is 5, check: #### 5", "5", "none", 0},
     {EXTRACT_ROBUST, "#### 5</think> no", "5", "none", 0},
+    /* sglang#29264: the stop word "Question" ends the reasoning, and what is left holds no answer */
+    {EXTRACT_ROBUST, "Identify the ", "7", "none", 0},
+    {EXTRACT_ROBUST, "Identify the Question asked: how many?\n#### 7", "7", "7", 1},
     /* sglang#29933: run-on text */
     {EXTRACT_ROBUST, "#### 18\n\nQuestion: 3?\nAnswer: 4\n", "18", "18", 1},
     /* headings are not answers */
@@ -119,6 +125,36 @@ START_TEST(rules_decide_the_hard_cases)
     ck_assert(extractors[cases[_i].rule].run(span_of(cases[_i].response), span_of(gold), &a, &out));
     ck_assert_str_eq(out.text, cases[_i].text);
     ck_assert_int_eq(out.correct, cases[_i].correct);
+    arena_free(&a);
+}
+END_TEST
+
+/* The gold is the whole worked solution, with the calculator's marks: what follows its last "####"
+ * counts (lm-evaluation-harness#1204). Every rule that finds the answer must say so. */
+START_TEST(the_gold_is_a_worked_solution)
+{
+    static const struct {
+        const char *gold, *response;
+        int correct;
+    } golds[] = {
+        {"9 * 60 = <<9*60=540>>540 meters\n#### 540", "The answer is 540.", 1},
+        {"9 * 60 = <<9*60=540>>540 meters\n#### 540", "The answer is 9.", 0},
+        {"<<29*50000=1450000>>\n#### 1,450,000", "So 1450000", 1},
+        {"it falls by <<2*5=10>>10\n#### -10", "So -10", 1},
+    };
+    static const enum extractor_id rules[] = {EXTRACT_FLEXIBLE_EXTRACT, EXTRACT_LAST_INT,
+                                              EXTRACT_LAST_NUMBER, EXTRACT_LAST_EXPLICIT,
+                                              EXTRACT_ROBUST};
+    struct arena a;
+    struct answer out[EXTRACTOR_COUNT];
+
+    ck_assert(arena_init(&a, ARENA));
+    for (int i = 0; i < COUNT(golds); i++) {
+        ck_assert(extract_all(span_of(golds[i].response), span_of(golds[i].gold), &a, out));
+        for (int k = 0; k < COUNT(rules); k++)
+            ck_assert_msg(out[rules[k]].correct == golds[i].correct, "%s reads '%s' from '%s'",
+                          extractors[rules[k]].name, out[rules[k]].text, golds[i].response);
+    }
     arena_free(&a);
 }
 END_TEST
@@ -341,6 +377,7 @@ int main(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, rules_decide_the_hard_cases, 0, COUNT(cases));
+    tcase_add_test(tc, the_gold_is_a_worked_solution);
     tcase_add_test(tc, long_numbers_are_python_s);
     tcase_add_test(tc, nothing_equals_nothing_is_not_correct);
     tcase_add_test(tc, names_are_found);

@@ -214,6 +214,25 @@ START_TEST(odd_numbers)
 }
 END_TEST
 
+/* Nothing was explained: the columns are not there. */
+START_TEST(markdown_plain)
+{
+    struct mutation_run run = the_run;
+    struct mutation rows[ROWS];
+    struct errs errs = {0};
+    const char *text;
+
+    run.explain = false;
+    fill_rows(rows);
+    ck_assert_int_eq(mutation_write_markdown(path, &run, rows, ROWS, &errs), ERR_NONE);
+    text = read_file(path);
+    ck_assert_ptr_nonnull(strstr(text, "| 3/6 | 4/6 | 5/6 |\n"));
+    ck_assert_ptr_nonnull(strstr(text, "| all | 2 | 1 | 0 | 1 | 1 | 1 | 1 | 1 |\n"));
+    ck_assert_ptr_null(strstr(text, "explained"));
+    errs_free(&errs);
+}
+END_TEST
+
 START_TEST(markdown)
 {
     struct mutation rows[ROWS];
@@ -226,10 +245,15 @@ START_TEST(markdown)
     ck_assert_ptr_nonnull(strstr(text, "1 of 2 injected faults are detected by a.yaml b.yaml"));
     ck_assert_ptr_nonnull(strstr(text, "| one (simulated) | layout | numerics 1 | exact "
                                        "(untrusted) | 41 | 1.2 | 0/6 | 1/6 | 2/3 | 3/6 | 4/6 | 5/6 "
-                                       "|\n"));
+                                       "| wrong: nibble-order |\n"));
     ck_assert_ptr_nonnull(strstr(text, "| two | scale | numerics 1 | - | 358 | 0.0 |"));
     ck_assert_ptr_null(strstr(text, "| three"));
-    ck_assert_ptr_nonnull(strstr(text, "| all | 2 | 1 | 0 | 1 | 1 | 1 | 1 | 1 |\n"));
+    ck_assert_ptr_nonnull(strstr(text, "| all | 2 | 1 | 0 | 1 | 1 | 1 | 1 | 1 | 0 | 1 | 0 |\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\n| layout | 1 | 1 |"));
+    ck_assert_ptr_nonnull(strstr(text, "\n| known mistakes of such kernels | 2 | 1 |"));
+    ck_assert_ptr_nonnull(strstr(text, "| class | faults | detected | .05/.1 | .01/.05 | .01/.01 "
+                                       "| cos | diff | nmse | explained | wrongly | not |\n"
+                                       "|---|---|---|---|---|---|---|---|---|---|---|---|\n"));
     errs_free(&errs);
 }
 END_TEST
@@ -333,6 +357,7 @@ int main(void)
     tcase_add_test(tc, no_file_is_no_mistake);
     tcase_add_test(tc, odd_numbers);
     tcase_add_test(tc, markdown);
+    tcase_add_test(tc, markdown_plain);
     tcase_add_test(tc, lines_of_usual);
     tcase_add_test(tc, lines_of_cases);
     tcase_add_loop_test(tc, caught_by, 0, (int)(sizeof caught / sizeof caught[0]));

@@ -1,6 +1,7 @@
 /* The experts pipeline: the right provider passes every check in every form; wrong ones do not. */
 #include "harness/kernel/experts_run.h"
 #include "harness/test/case_run.h"
+#include "harness/test/wrong_buffers.h"
 #include "kernels/cpu/ops.h"
 
 #include <stdlib.h>
@@ -217,68 +218,6 @@ static enum hum_code wrong_weight(void *h, const struct hum_moe_fused_mul_sum_ar
         other.weights.data = weights;
     }
     return op_moe_fused_mul_sum(h, &other, reason);
-}
-
-/* ---- buffer_metas ---------------------------------------------------------------------------- */
-
-static enum hum_code other_workspace(void *h, const struct hum_experts_config *c,
-                                     struct hum_buffer_meta *out, char *reason)
-{
-    enum hum_code rc = op_buffer_metas(h, c, out, reason);
-
-    out[HUM_BUFFER_DOWN_OUTPUT].workspace ^= 3;
-    return rc;
-}
-
-static enum hum_code few_bytes(void *h, const struct hum_experts_config *c,
-                               struct hum_buffer_meta *out, char *reason)
-{
-    enum hum_code rc = op_buffer_metas(h, c, out, reason);
-
-    if (!rc)
-        out[HUM_BUFFER_ACTIVATION_OUTPUT].bytes /= 2;
-    return rc;
-}
-
-/* Room for one dispatcher, and none for others. */
-static enum hum_code one_dispatcher(void *h, const struct hum_experts_config *c,
-                                    struct hum_buffer_meta *out, char *reason)
-{
-    struct hum_experts_config one;
-
-    if (!c)
-        return op_buffer_metas(h, c, out, reason);
-    one = *c;
-    one.dispatchers = 1;
-    return op_buffer_metas(h, &one, out, reason);
-}
-
-/* As before padding was taken off, or the form was looked at: layers are not compared. */
-static enum hum_code takes_all(void *h, const struct hum_experts_config *c,
-                               struct hum_buffer_meta *out, char *reason)
-{
-    enum hum_code rc = op_buffer_metas(h, c, out, reason);
-
-    return rc == HUM_INVALID && c && c->gate_up && c->down ? HUM_OK : rc;
-}
-
-static enum hum_code writes_anyway(void *h, const struct hum_experts_config *c,
-                                   struct hum_buffer_meta *out, char *reason)
-{
-    enum hum_code rc = op_buffer_metas(h, c, out, reason);
-
-    if (rc)
-        out[0].rows = 0;
-    return rc;
-}
-
-static enum hum_code says_nothing(void *h, const struct hum_experts_config *c,
-                                  struct hum_buffer_meta *out, char *reason)
-{
-    enum hum_code rc = op_buffer_metas(h, c, out, reason);
-
-    reason[0] = '\0';
-    return rc;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

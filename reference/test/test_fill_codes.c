@@ -447,26 +447,24 @@ static const struct {
 /* X: one scale in 61 is no number, the others are the dense fill's. */
 START_TEST(special_scales)
 {
-    struct ref_fill_spec spec = {.kind = REF_FILL_X, .seed = 9},
-                         dense = {.kind = REF_FILL_E1, .seed = 9};
+    struct ref_fill_spec spec = {.kind = REF_FILL_X}, dense = {.kind = REF_FILL_E1};
     struct filled f, g;
     struct ref_gemm p;
-    int count, nan = 0, infinite = 0;
+    int nan = 0, infinite = 0;
 
     base_problem(&p, scale_kinds[_i].a, "uint4", scale_kinds[_i].bs);
     p.n = 512;
     filled_make(&f, &p, &spec);
     filled_make(&g, &p, &dense);
-    count = (int)ref_input_sizes(&p).bs;
-    for (int i = 0; i < count; i++) {
-        double s = dtype_decode(p.bs, f.in.bs[i]);
+    for (int i = 0; i < 512 * 5; i++) { /* columns, groups */
+        const double s = dtype_decode(p.bs, f.in.bs[i]);
 
-        nan += isnan(s) ? 1 : 0;
-        infinite += isinf(s) ? 1 : 0;
+        nan += isnan(s) != 0;
+        infinite += isinf(s) != 0;
         ck_assert(!isfinite(s) || f.in.bs[i] == g.in.bs[i]);
     }
-    ck_assert((nan > 0) == scale_kinds[_i].nan && nan < count / 30);
-    ck_assert((infinite > 0) == scale_kinds[_i].infinite && infinite < count / 30);
+    ck_assert((nan > 0) == scale_kinds[_i].nan && nan + infinite < 80);
+    ck_assert((infinite > 0) == scale_kinds[_i].infinite);
     filled_free(&f);
     filled_free(&g);
 }
