@@ -184,36 +184,42 @@ bool ref_blas_multiply(const struct ref_blas *blas, const struct ref_blas_produc
     return true;
 }
 
+static bool multiply_by_default(struct ref_blas_product x, void *c, int threads)
+{
+    x.c = c;
+    return ref_blas_multiply(&ref_blas_default, &x, threads);
+}
+
 bool ref_blas_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *w, float *c,
                   int threads)
 {
-    const struct ref_blas_product x = {.m = m, .n = n, .k = k, .a = a, .w = w, .c = c};
+    const struct ref_blas_product x = {false, false, m, n, k, a, w, NULL};
 
-    return ref_blas_multiply(&ref_blas_default, &x, threads);
+    return multiply_by_default(x, c, threads);
 }
 
 bool ref_blas_f64(int64_t m, int64_t n, int64_t k, const double *a, const double *w, double *c,
                   int threads)
 {
-    const struct ref_blas_product x = {true, false, m, n, k, a, w, c};
+    const struct ref_blas_product x = {true, false, m, n, k, a, w, NULL};
 
-    return ref_blas_multiply(&ref_blas_default, &x, threads);
+    return multiply_by_default(x, c, threads);
 }
 
 bool ref_blas_exact_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *w, float *c,
                         int threads)
 {
-    const struct ref_blas_product x = {false, true, m, n, k, a, w, c};
+    const struct ref_blas_product x = {false, true, m, n, k, a, w, NULL};
 
-    return ref_blas_multiply(&ref_blas_default, &x, threads);
+    return multiply_by_default(x, c, threads);
 }
 
 bool ref_blas_exact_f64(int64_t m, int64_t n, int64_t k, const double *a, const double *w,
                         double *c, int threads)
 {
-    const struct ref_blas_product x = {true, true, m, n, k, a, w, c};
+    const struct ref_blas_product x = {true, true, m, n, k, a, w, NULL};
 
-    return ref_blas_multiply(&ref_blas_default, &x, threads);
+    return multiply_by_default(x, c, threads);
 }
 
 /* ---- self test ---- */

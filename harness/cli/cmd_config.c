@@ -1,6 +1,7 @@
 #include "harness/cli/commands.h"
 #include "harness/config/near.h"
 #include "harness/eval/config_list.h"
+#include "harness/eval/server.h"
 #include "harness/report/escape.h"
 #include "harness/report/table.h"
 
@@ -103,15 +104,18 @@ static void print_word(const char *word)
 
 static void print_server(const struct eval_config *c, const struct eval_added *added)
 {
+    bool whole = server_command_is_whole(c);
+
     (void)printf("\nserver:");
     for (size_t i = 0; i < c->server_command.count; i++)
         print_word(c->server_command.argv[i]);
     if (!c->server_command.count)
         (void)printf(" vllm serve");
-    print_word(c->model_name.text);
-    for (size_t i = 0; i < c->server_args.count; i++)
+    if (!whole)
+        print_word(c->model_name.text);
+    for (size_t i = 0; !whole && i < c->server_args.count; i++)
         print_word(c->server_args.argv[i]);
-    for (int i = 0; i < EVAL_ADDED; i++)
+    for (int i = 0; !whole && i < EVAL_ADDED; i++)
         for (int k = 0; !added[i].is_env && !added[i].stated && k < 2 && added[i].words[k]; k++)
             print_word(added[i].words[k]);
     (void)printf("\n");
@@ -145,6 +149,7 @@ static bool print_added(const struct config_set *set, struct arena *arena)
     const struct eval_config *c = set->count == 1 ? &set->items[0].config : &plain;
     struct listing l = {.table = {.arena = arena, .aligns = "lll"}};
     struct eval_added added[EVAL_ADDED];
+    bool whole = server_command_is_whole(c);
 
     if (!eval_config_added(c, arena, added))
         return false;
@@ -159,6 +164,8 @@ static bool print_added(const struct config_set *set, struct arena *arena)
                               : added[i].words[0],
             added[i].stated ? "stated already, not added" : added[i].why};
 
+        if (whole && !added[i].is_env)
+            continue;
         add(&l, cells);
     }
     (void)printf("\nadded to each server, as vLLM's test does:\n");

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { EXIT_FAIL = 1, EXIT_INFRA = 3, EXIT_INCONCLUSIVE = 4, EXIT_INTERRUPTED = 130 };
 
@@ -75,6 +76,22 @@ static void print_warnings(const struct errs *warnings)
         (void)fprintf(stderr, "%s (warning)\n", err_format(&warnings->items[i], text, sizeof text));
 }
 
+/* Paths such as /v1/completions are put behind it. `url` is not empty. */
+static enum err_code check_server(const char *url, struct errs *errs)
+{
+    size_t n = strlen(url);
+
+    if (url[n - 1] == '/')
+        return errs_add(errs, ERR_USAGE, NOWHERE, "--server '%s': write it without the last '/'",
+                        url);
+    if (n > 3 && !strcmp(url + n - 3, "/v1"))
+        return errs_add(errs, ERR_USAGE, NOWHERE, "--server '%s': write it without '/v1'", url);
+    if (strpbrk(url, "?#"))
+        return errs_add(errs, ERR_USAGE, NOWHERE,
+                        "--server '%s': write it without '?' or '#' and what follows", url);
+    return ERR_NONE;
+}
+
 enum err_code commands_eval_check(const struct options *o, struct errs *errs)
 {
     enum err_code rc = eval_outs_check(o, errs);
@@ -84,10 +101,7 @@ enum err_code commands_eval_check(const struct options *o, struct errs *errs)
                       "eval needs CONFIG...; 'humcheck help eval' says more");
     if (o->server && o->replay)
         rc = errs_add(errs, ERR_USAGE, NOWHERE, "--server and --replay exclude each other");
-    if (o->server && strchr(o->server, '\0')[-1] == '/')
-        rc = errs_add(errs, ERR_USAGE, NOWHERE, "--server '%s': write it without the last '/'",
-                      o->server);
-    return rc;
+    return o->server && check_server(o->server, errs) ? ERR_USAGE : rc;
 }
 
 static enum err_code find_key(const struct options *o, struct eval_options *how, struct errs *errs)
@@ -174,11 +188,28 @@ struct job {
     struct eval_options how;
 };
 
+/* A run of another fingerprint. A store that cannot be opened is an error of its own turn. */
+static enum err_code check_store(struct eval *e, const struct options *o, const char *folder,
+                                 struct arena *arena, struct errs *errs)
+{
+    const char *path = folder ? arena_printf(arena, "%s/%s.sqlite", folder, e->config->name) : NULL;
+    struct errs own = {0};
+    enum err_code rc;
+
+    if (!path || o->fresh || access(path, F_OK))
+        return ERR_NONE;
+    rc = eval_open(e, path, false, &own);
+    for (size_t i = 0; rc == ERR_USAGE && i < own.count; i++)
+        (void)errs_add(errs, rc, NOWHERE, "%s", own.items[i].text);
+    errs_free(&own);
+    return rc == ERR_USAGE ? rc : ERR_NONE;
+}
+
 /* Everything that can be wrong is said before the first server starts; what it takes up is given
  * back until the configuration's turn. */
 static enum err_code prepare(const struct config_set *set, struct job *jobs,
                              const struct eval_options *how, const struct options *o,
-                             struct arena *arena, struct errs *errs)
+                             const char *folder, struct arena *arena, struct errs *errs)
 {
     struct sources *sources = ARENA_NEW(arena, 1, struct sources); /* as long as the jobs */
     enum err_code first = ERR_NONE;
@@ -195,10 +226,42 @@ static enum err_code prepare(const struct config_set *set, struct job *jobs,
         if (!jobs[i].how.data)
             return errs->items[0].code;
         rc = eval_prepare(&jobs[i].eval, c, &jobs[i].how, arena, errs);
+        rc = rc ? rc : check_store(&jobs[i].eval, o, folder, arena, errs);
         eval_close(&jobs[i].eval);
         first = first ? first : rc;
     }
     return first;
+}
+
+/* Where answers are kept; NULL: nowhere. */
+static const char *folder_of(const struct options *o)
+{
+    return o->run_folder ? o->run_folder : o->replay ? NULL : "humcheck-runs";
+}
+
+/* A job for each configuration of the set; NULL after an error. */
+static struct job *make_jobs(const struct config_set *set, struct eval_options *how,
+                             const struct options *o, struct arena *arena, struct errs *errs)
+{
+    struct job *jobs = ARENA_NEW(arena, set->count, struct job);
+
+    how->limit = (size_t)o->limit;
+    how->concurrency = (int)o->concurrency;
+    how->gpu = find_gpu(o, arena);
+    if (!jobs)
+        (void)errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for %zu configurations", set->count);
+    if (!jobs || check_names(set, errs) || prepare(set, jobs, how, o, folder_of(o), arena, errs))
+        return NULL;
+    return jobs;
+}
+
+enum err_code commands_eval_ready(const struct options *o, const struct config_set *set,
+                                  struct arena *arena, struct errs *errs)
+{
+    struct eval_options how = {.limit = 0};
+
+    TRY(find_key(o, &how, errs));
+    return make_jobs(set, &how, o, arena, errs) ? ERR_NONE : errs->items[0].code;
 }
 
 static int exit_code(const struct eval_row *rows, size_t count)
@@ -261,10 +324,7 @@ static enum err_code make_folder(const char *folder, struct errs *errs)
 
 static int run_configs(const struct options *o, struct arena *arena, struct errs *errs)
 {
-    struct eval_options how = {.limit = (size_t)o->limit,
-                               .concurrency = (int)o->concurrency,
-                               .interrupted = &interrupted,
-                               .progress = show_progress};
+    struct eval_options how = {.interrupted = &interrupted, .progress = show_progress};
     struct eval_run run = {.o = o, .how = &how, .arena = arena};
     struct errs warnings = {0};
     struct config_set set = {0};
@@ -280,14 +340,11 @@ static int run_configs(const struct options *o, struct arena *arena, struct errs
     }
     print_warnings(&warnings);
     errs_free(&warnings);
-    if (rc || check_names(&set, errs))
+    if (rc)
         return commands_failed(errs);
-    how.gpu = find_gpu(o, arena);
-    run.folder = o->run_folder ? o->run_folder : o->replay ? NULL : "humcheck-runs";
-    jobs = ARENA_NEW(arena, set.count, struct job);
-    if (!jobs)
-        (void)errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for %zu configurations", set.count);
-    if (!jobs || prepare(&set, jobs, &how, o, arena, errs) || make_folder(run.folder, errs))
+    run.folder = folder_of(o);
+    jobs = make_jobs(&set, &how, o, arena, errs);
+    if (!jobs || make_folder(run.folder, errs))
         return commands_failed(errs);
     catch_signals();
     return run_all(&run, jobs, set.count, errs);

@@ -53,11 +53,15 @@ static bool is_program(const char *word)
     return !strcmp(slash ? slash + 1 : word, "humcheck");
 }
 
-/* Takes assignments, the program and "kernels" off the operands, and leaves the suites. One
- * assignment is handed on to the process of the kernel. */
+/* Takes "repro:", assignments, the program and "kernels" off the operands, and leaves the suites.
+ * One assignment is handed on to the process of the kernel. */
 static enum err_code take_repro(struct options *o, struct arena *arena, char *const **env,
                                 struct errs *errs)
 {
+    if (o->operand_count && !strcmp(o->operands[0], "repro:")) {
+        o->operands++;
+        o->operand_count--;
+    }
     for (; o->operand_count && is_assignment(o->operands[0]); o->operands++, o->operand_count--) {
         const char *word = o->operands[0], *equals = strchr(word, '=');
         const char *name = arena_printf(arena, "%.*s", (int)(equals - word), word);

@@ -8,6 +8,7 @@
 #include "harness/eval/sha256.h"
 #include "harness/faults/mutate.h"
 #include "harness/kernel/pool.h"
+#include "harness/report/sink_file.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -68,7 +69,7 @@ static enum err_code read_out(struct mutate *m, const char *out)
         return errs_add(m->errs, ERR_USAGE, NOWHERE, "--out %.*s is given twice", (int)(path - out),
                         out);
     *to = path;
-    return ERR_NONE;
+    return sink_file_check(path, m->errs);
 }
 
 static bool is_chosen(const struct fault *f, const char *glob)

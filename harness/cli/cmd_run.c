@@ -2,6 +2,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/run_result.h"
 #include "harness/derive/derive.h"
+#include "harness/eval/client.h"
 #include "harness/eval/config_list.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ static const struct cli_option options[] = {
     {"data", OPT_TEXT, OPTION_AT(data), "FOLDER", NULL, 0, "as for humcheck eval"},
     {"fresh", OPT_FLAG, OPTION_AT(fresh), "", NULL, 0, "as for humcheck eval"},
     {"limit", OPT_COUNT, OPTION_AT(limit), "N", NULL, 1000000, "as for humcheck eval"},
-    {"concurrency", OPT_COUNT, OPTION_AT(concurrency), "N", NULL, 4096, "as for humcheck eval"},
+    {"concurrency", OPT_COUNT, OPTION_AT(concurrency), "N", NULL, CLIENT_CONCURRENCY_MAX, "as for humcheck eval"},
     {"replay", OPT_TEXT, OPTION_AT(replay), "RUN", NULL, 0, "as for humcheck eval"},
     {"api-key-env", OPT_TEXT, OPTION_AT(api_key_env), "NAME", NULL, 0, "as for humcheck eval"},
     {"run", OPT_TEXT, OPTION_AT(run_folder), "FOLDER", FOLDER, 0,
@@ -121,6 +122,15 @@ static enum err_code make_folder(const struct both *b)
         return ERR_NONE;
     return errs_add(b->errs, ERR_IO, NOWHERE, "cannot make the folder '%s': %s", b->o->run_folder,
                     strerror(errno));
+}
+
+/* Kernels may take minutes: what the evaluation would refuse is said before them. */
+static enum err_code check_eval(const struct both *b)
+{
+    struct options o = *b->o;
+
+    o.run_folder = o.replay ? NULL : o.run_folder;
+    return commands_eval_ready(&o, &b->set, b->arena, b->errs);
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -276,6 +286,8 @@ static int run_run(const struct options *o, struct arena *arena, struct errs *er
     enum err_code rc = check_options(o, errs), loaded = load_configs(&b);
 
     rc = rc ? rc : loaded;
+    if (!rc && !o->kernels_only)
+        rc = check_eval(&b);
     if (!loaded && !o->eval_only) {
         enum err_code derived = derive_all(&b);
 

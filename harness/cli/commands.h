@@ -33,7 +33,7 @@ MUST_USE enum err_code commands_plan(const struct options *o, struct arena *aren
 /* Options that decide the plan: rows of the tables of a run and of its workers. */
 #define COMMANDS_PLAN_OPTIONS                                                          \
     {"provider", OPT_TEXT, OPTION_AT(provider), "NAME", "cpu", 0,                      \
-     "whose kernels are run: a built-in name or PATH.so"},                             \
+     "whose kernels are run: a built-in name, PATH.so, worker:PROGRAM or humming:PATH"},\
     {"filter", OPT_TEXT, OPTION_AT(filter), "GLOB", NULL, 0,                           \
      "only cases whose id matches (* ? [..])"},                                        \
     {"shard", OPT_SHARD, 0, "I/N", NULL, 100000, "the I-th of N parts"},               \
@@ -42,6 +42,13 @@ MUST_USE enum err_code commands_plan(const struct options *o, struct arena *aren
 
 /* What is wrong with the options of an evaluation, before anything starts: ERR_USAGE. */
 MUST_USE enum err_code commands_eval_check(const struct options *o, struct errs *errs);
+
+struct config_set;
+
+/* The same of its data, key, names and kept answers: all that an evaluation of `set` would refuse
+ * before its first server starts. */
+MUST_USE enum err_code commands_eval_ready(const struct options *o, const struct config_set *set,
+                                           struct arena *arena, struct errs *errs);
 
 /* What a build without faults says to those who want one. */
 extern const char commands_no_faults[];

@@ -271,6 +271,8 @@ enum err_code eval_outs_check(const struct options *o, struct errs *errs)
         for (size_t k = 0; k < i; k++)
             if (kind_of(o->outs[k], &other) < KINDS && !strcmp(target, other))
                 rc = errs_add(errs, ERR_USAGE, NOWHERE, "two outputs go to '%s'", target);
+        if (sink_file_check(target, errs))
+            rc = ERR_USAGE;
     }
     return rc;
 }

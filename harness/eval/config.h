@@ -172,7 +172,7 @@ struct eval_added {
     bool stated; /* the file says it already: not added again */
     const char *why;
 };
-enum { EVAL_ADDED = 5 };
+enum { EVAL_ADDED = 4 };
 
 /* All rows, for `c`; out[i].words live in `arena`. false: no memory. (The port is not among them:
  * who starts the server picks it.) */

@@ -199,8 +199,9 @@ void config_complete(struct config_loader *l)
 }
 
 /* clang-format off */
+/* vLLM's test adds --trust-remote-code, too. Code that comes with a model is only run where the
+ * configuration says so. */
 static const struct eval_added added[EVAL_ADDED] = {
-    {{"--trust-remote-code", NULL}, false, false, "the model's own code is run"},
     {{"--disable-uvicorn-access-log", NULL}, false, false, "no line for each request"},
     {{"--seed", "0"}, false, false, "the server's own seed"},
     {{"VLLM_WORKER_MULTIPROC_METHOD=spawn", NULL}, true, false, "workers start afresh"},

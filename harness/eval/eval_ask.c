@@ -79,7 +79,10 @@ static enum err_code take_failure(struct eval *e, size_t question, const struct 
     if (r->status == 200 && reply_parse(r->body, r->bytes, e->prompts.options.endpoint, &e->scratch,
                                         &reply, why) == REPLY_BAD)
         error = why;
-    text = arena_printf(&e->scratch, "%s%s%.*s", error, *said ? ": " : "", BODY_SHOWN, said);
+    if (*said)
+        text = arena_printf(&e->scratch, "HTTP %ld: %.*s", r->status, BODY_SHOWN, said);
+    else
+        text = arena_printf(&e->scratch, "%s", error);
     for (int i = 0; i < HOPELESS; i++)
         if (r->outcome == CLIENT_HTTP && r->status == hopeless[i])
             stop(e, "the server refuses the requests", text ? text : error);

@@ -24,23 +24,28 @@ struct server {
 
 /* ---- the command ---- */
 
-/* `word` with {port} and {model} filled in. NULL: no memory. */
+/* `word` with {port} and {model} filled in; what was filled in is not read again. NULL: no
+ * memory. */
 static char *filled(const char *word, const struct eval_config *c, int port, struct arena *arena)
 {
-    const char *at = strchr(word, '{');
-    char *before;
+    char *out = arena_strdup(arena, "");
 
-    for (; at; at = strchr(at + 1, '{')) {
-        bool is_port = !strncmp(at, "{port}", 6), is_model = !strncmp(at, "{model}", 7);
+    while (out && *word) {
+        const char *at = strchr(word + 1, '{');
+        int plain = at ? (int)(at - word) : (int)strlen(word);
 
-        if (!is_port && !is_model)
-            continue;
-        before = is_port ? arena_printf(arena, "%.*s%d%s", (int)(at - word), word, port, at + 6)
-                         : arena_printf(arena, "%.*s%s%s", (int)(at - word), word,
-                                        c->model_name.text, at + 7);
-        return before ? filled(before, c, port, arena) : NULL;
+        if (!strncmp(word, "{port}", 6)) {
+            out = arena_printf(arena, "%s%d", out, port);
+            word += 6;
+        } else if (!strncmp(word, "{model}", 7)) {
+            out = arena_printf(arena, "%s%s", out, c->model_name.text);
+            word += 7;
+        } else {
+            out = arena_printf(arena, "%s%.*s", out, plain, word);
+            word += plain;
+        }
     }
-    return arena_strdup(arena, word);
+    return out;
 }
 
 bool server_command_is_whole(const struct eval_config *c)

@@ -118,11 +118,16 @@ enum err_code store_db_number(const struct store_db *d, const char *sql, int64_t
 {
     sqlite3_stmt *st = store_db_prepare(d, sql, errs);
     enum err_code rc = ERR_NONE;
+    int step;
 
     if (!st)
         return ERR_IO;
-    if (sqlite3_step(st) == SQLITE_ROW)
+    step = sqlite3_step(st);
+    if (step == SQLITE_ROW)
         *out = sqlite3_column_int64(st, 0);
+    else if (step == SQLITE_DONE)
+        rc = errs_add(errs, ERR_IO, NOWHERE, "'%s' is damaged: it holds no run",
+                      d->path ? d->path : "the store in memory");
     else
         rc = store_db_failed(d, "read", errs);
     (void)sqlite3_finalize(st);

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 20, ABOVE_STANDARD = 3, MOST = 4096, PATH_TEXT = 4096 };
+enum { TICK_MS = 20, ABOVE_STANDARD = 3, ROOM_FIRST = 1024, PATH_TEXT = 4096 };
 
 /* A process that SIGKILL does not end is held by a driver; waiting longer helps nobody. */
 static const double kill_seconds = 20.0;
@@ -103,20 +103,43 @@ static pid_t parent_of(const char *pid)
     return parent_in(text);
 }
 
-static size_t list_processes(struct process *list, size_t most)
+struct process_list {
+    struct process *at; /* free */
+    size_t count, room;
+};
+
+/* false: no memory; what is there stays. */
+static bool add_process(struct process_list *l, const char *pid)
 {
+    if (l->count == l->room) {
+        size_t room = l->room ? 2 * l->room : ROOM_FIRST;
+        struct process *grown = realloc(l->at, room * sizeof *grown);
+
+        if (!grown)
+            return false;
+        l->at = grown;
+        l->room = room;
+    }
+    l->at[l->count].pid = (pid_t)strtol(pid, NULL, 10);
+    l->at[l->count++].parent = parent_of(pid);
+    return true;
+}
+
+/* All of them: a machine with many cores has thousands of the kernel's own before the first of
+ * ours. */
+static struct process_list list_processes(void)
+{
+    struct process_list l = {0};
     DIR *proc = opendir("/proc");
     const struct dirent *entry;
-    size_t n = 0;
+    bool room = true;
 
-    while (proc && n < most && (entry = readdir(proc)) != NULL)
-        if (isdigit((unsigned char)entry->d_name[0])) {
-            list[n].pid = (pid_t)strtol(entry->d_name, NULL, 10);
-            list[n++].parent = parent_of(entry->d_name);
-        }
+    while (proc && room && (entry = readdir(proc)) != NULL)
+        if (isdigit((unsigned char)entry->d_name[0]))
+            room = add_process(&l, entry->d_name);
     if (proc)
         (void)closedir(proc);
-    return n;
+    return l;
 }
 
 /* Is `pid` below us? Follows parents, of which a chain has at most as many as there are. */
@@ -138,13 +161,12 @@ static bool is_descendant(const struct process *list, size_t count, pid_t pid)
 
 static void kill_descendants(void)
 {
-    struct process *list = calloc(MOST, sizeof *list);
-    size_t count = list ? list_processes(list, MOST) : 0;
+    struct process_list l = list_processes();
 
-    for (size_t i = 0; i < count; i++)
-        if (is_descendant(list, count, list[i].pid))
-            (void)kill(list[i].pid, SIGKILL);
-    free(list);
+    for (size_t i = 0; i < l.count; i++)
+        if (is_descendant(l.at, l.count, l.at[i].pid))
+            (void)kill(l.at[i].pid, SIGKILL);
+    free(l.at);
 }
 
 /* Politely first, so that a server can give back what it holds. */

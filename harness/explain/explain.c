@@ -313,6 +313,7 @@ static void separate(struct explain *x, const struct explain_family *family,
         struct probes few = {items, 0};
         size_t mark = x->probes.used;
 
+        memset(items, 0, sizeof items);
         memcpy(other, v, sizeof other);
         if (clock_us() > x->deadline || !family->resize(v, turn, other, what))
             return;

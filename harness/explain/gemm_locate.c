@@ -81,8 +81,9 @@ static void which_k(struct explain *x, const struct probe *p)
 {
     const struct problem *q = gemm_of(p)->q;
     int64_t k = q->ref.k, groups = ref_groups(&q->ref);
-    bool *wrong = ARENA_NEW(&x->scratch, 2 * (k + groups), bool);
-    bool *seen = wrong + k, *wrong_group = seen + k, *seen_group = wrong_group + groups;
+    bool *wrong = ARENA_NEW(&x->scratch, k, bool), *seen = ARENA_NEW(&x->scratch, k, bool);
+    bool *wrong_group = ARENA_NEW(&x->scratch, groups, bool);
+    bool *seen_group = ARENA_NEW(&x->scratch, groups, bool);
     const struct period periods[] = {{q->ref.group, "group"},
                                      {gemm_of(p)->tuning.block_k, "block_k"},
                                      {gemm_of(p)->tuning.warp_k, "warp_k"}};

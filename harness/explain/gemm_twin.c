@@ -199,7 +199,7 @@ static double add_warps(const struct step *x, double a, double b)
 static double run_slice(const struct step *x, int slice)
 {
     int64_t warps = x->s->block_k / x->warp_k;
-    double c[MOST_WARPS];
+    double c[MOST_WARPS] = {0.0};
 
     warps = warps < 1 ? 1 : warps < MOST_WARPS ? warps : MOST_WARPS;
     for (int64_t w = 0; w < warps; w++) {

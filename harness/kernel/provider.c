@@ -10,6 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef HUMCHECK_SOURCE
+#define HUMCHECK_SOURCE "." /* the build says where the sources are */
+#endif
+
 const struct hum_provider *const builtin_providers[] = {&hum_cpu_provider};
 const int builtin_provider_count = sizeof builtin_providers / sizeof builtin_providers[0];
 

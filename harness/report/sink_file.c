@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* `s` followed by `suffix`; the caller frees it. */
 static char *joined(const char *s, const char *suffix)
@@ -36,6 +37,27 @@ static bool is_folder(const char *target)
     struct stat st;
 
     return stat(target, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+enum err_code sink_file_check(const char *target, struct errs *errs)
+{
+    const char *slash = strrchr(target, '/');
+    char *folder = joined(target, "");
+    enum err_code rc = ERR_NONE;
+    const char *place = folder;
+
+    if (!folder)
+        return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the output '%s'", target);
+    if (sink_file_has_part(target) && !slash)
+        place = ".";
+    else if (sink_file_has_part(target))
+        folder[slash - target + (slash == target)] = '\0';
+    if (is_folder(target))
+        rc = errs_add(errs, ERR_IO, NOWHERE, "cannot write '%s': it is a folder", target);
+    else if (strcmp(target, "-") != 0 && access(place, W_OK))
+        rc = errs_add(errs, ERR_IO, NOWHERE, "cannot write '%s': %s", target, strerror(errno));
+    free(folder);
+    return rc;
 }
 
 enum err_code sink_file_open(struct sink_file *f, const char *target, struct errs *errs)

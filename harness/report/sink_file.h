@@ -2,7 +2,7 @@
  *
  * Results go to TARGET.part, which is renamed to TARGET when the run is complete and every byte
  * was written; else it stays as it is. TARGET "-" is standard output, which is neither renamed
- * nor closed. A device or a pipe is written as it is: a rename would put a file in its place. / */
+ * nor closed. A device or a pipe is written as it is: a rename would put a file in its place. */
 #ifndef HARNESS_REPORT_SINK_FILE_H
 #define HARNESS_REPORT_SINK_FILE_H
 
@@ -19,6 +19,9 @@ struct sink_file {
 
 /* Is there a TARGET.part? Not for standard output and what is no regular file. */
 bool sink_file_has_part(const char *target);
+
+/* Could TARGET be written? For commands that work for long before they open it. No file is made. */
+MUST_USE enum err_code sink_file_check(const char *target, struct errs *errs);
 
 /* Fails with one sentence (no such folder, no permission); nothing is left open then. */
 MUST_USE enum err_code sink_file_open(struct sink_file *f, const char *target, struct errs *errs);

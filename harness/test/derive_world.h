@@ -87,7 +87,9 @@ static inline const char *write_file(const char *name, const char *text)
     const char *path = arena_printf(&arena, "%s/%s", folder, name);
     FILE *f = fopen(path, "w");
 
-    ck_assert(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    ck_assert(f);
+    ck_assert(fputs(text, f) >= 0);
+    ck_assert(fclose(f) == 0);
     return path;
 }
 

@@ -1,6 +1,7 @@
 #include "harness/test/client_world.h"
 
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- one misbehaviour at a time ---- */
@@ -242,6 +243,28 @@ START_TEST(nobody_listens)
 }
 END_TEST
 
+/* A proxy of the environment is for other machines (localstack#239): port 9 would refuse. */
+START_TEST(no_proxy_for_this_machine)
+{
+    static const char *const variables[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
+    static struct job_world j;
+    struct client_options o;
+    struct stub_thread w;
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        ck_assert_int_eq(setenv(variables[i], "http://127.0.0.1:9", 1), 0);
+    stub_start(&w, &stub_defaults);
+    o = options_for(&w, 4);
+    make_jobs(&j, 10);
+    run_good(&o, &j);
+    (void)stub_stop(&w);
+    stub_close(w.server);
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        ck_assert_int_eq(unsetenv(variables[i]), 0);
+    assert_all_right(&j);
+}
+END_TEST
+
 /* ---- Retry-After ---- */
 
 START_TEST(retry_after)
@@ -289,6 +312,7 @@ int main(void)
     tcase_add_test(tc, timeout_without_queueing);
     tcase_add_test(tc, timeout_is_an_error);
     tcase_add_test(tc, nobody_listens);
+    tcase_add_test(tc, no_proxy_for_this_machine);
     tcase_add_test(tc, retry_after);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

@@ -27,7 +27,7 @@ static const struct {
     {EXTRACT_ROBUST, "1,450,000", "1450000", "1450000", 1},
     {EXTRACT_ROBUST, "18%", "18", "18", 1},
     {EXTRACT_ROBUST, "1.5e3", "1500", "1500", 1},
-    {EXTRACT_ROBUST, "3/4", "4", "0.75", 0},
+    {EXTRACT_ROBUST, "3/4", "4", "3/4", 0},
     /* helm#4337 */
     {EXTRACT_ROBUST, "The answer is 72, in total, so the farmer earns that much.", "72", "72", 1},
     {EXTRACT_ROBUST, "72, in total, so the farmer earns that much.", "72", "72", 1},

@@ -149,19 +149,20 @@ START_TEST(what_vllm_adds)
 {
     struct eval_added added[EVAL_ADDED];
 
-    load_good(HEAD "startup_max_wait_seconds: 1800\n"
-                   "server_args: --trust-remote-code\nenv: {VLLM_WORKER_MULTIPROC_METHOD: fork}\n");
+    load_good(
+        HEAD
+        "startup_max_wait_seconds: 1800\n"
+        "server_args: --disable-uvicorn-access-log\nenv: {VLLM_WORKER_MULTIPROC_METHOD: fork}\n");
     ck_assert(eval_config_added(&config, &arena, added));
-    ck_assert_str_eq(added[0].words[0], "--trust-remote-code");
+    ck_assert_str_eq(added[0].words[0], "--disable-uvicorn-access-log");
     ck_assert(added[0].stated && !added[0].is_env);
-    ck_assert_str_eq(added[1].words[0], "--disable-uvicorn-access-log");
-    ck_assert(!added[1].stated);
-    ck_assert_str_eq(added[2].words[0], "--seed");
-    ck_assert_str_eq(added[2].words[1], "0");
-    ck_assert_str_eq(added[3].words[0], "VLLM_WORKER_MULTIPROC_METHOD=spawn");
-    ck_assert(added[3].stated && added[3].is_env);
-    ck_assert_str_eq(added[4].words[0], "VLLM_ENGINE_READY_TIMEOUT_S=1800");
-    ck_assert(!added[4].stated && added[4].is_env);
+    ck_assert_str_eq(added[1].words[0], "--seed");
+    ck_assert_str_eq(added[1].words[1], "0");
+    ck_assert(!added[1].stated && !added[1].is_env);
+    ck_assert_str_eq(added[2].words[0], "VLLM_WORKER_MULTIPROC_METHOD=spawn");
+    ck_assert(added[2].stated && added[2].is_env);
+    ck_assert_str_eq(added[3].words[0], "VLLM_ENGINE_READY_TIMEOUT_S=1800");
+    ck_assert(!added[3].stated && added[3].is_env);
 }
 END_TEST
 

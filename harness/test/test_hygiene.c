@@ -108,6 +108,36 @@ static void read_behind_inputs(const struct hum_gemm_args *args)
 }
 WRONG(reads_behind, read_behind_inputs)
 
+/* What pads the first column of M-major scales. */
+static void read_padded_scales(const struct hum_gemm_args *args)
+{
+    const uint32_t *scales = args->input_scale.data;
+
+    outputs_of(args)[2] ^= scales[rows_of(args)] & 1;
+}
+WRONG(reads_padding, read_padded_scales)
+
+/* M-major scales as if they were rows first. */
+static enum hum_code scales_by_row(void *handle, const struct hum_gemm_args *args,
+                                   char reason[HUM_REASON_BYTES])
+{
+    const int64_t groups = args->input_scale.shape[0], stride = args->input_scale.shape[1];
+    const float *in = args->input_scale.data;
+    float *scales = aligned_alloc(64, (size_t)(groups * stride + 16) / 16 * 64);
+    struct hum_gemm_args other = *args;
+    enum hum_code rc;
+
+    ck_assert_ptr_nonnull(scales);
+    memset(scales, 0, (size_t)(groups * stride) * sizeof *scales);
+    for (int64_t row = 0; row < rows_of(args); row++)
+        for (int64_t g = 0; g < groups; g++)
+            scales[g * stride + row] = in[row * groups + g];
+    other.input_scale.data = scales;
+    rc = hum_cpu_provider.forward(handle, &other, reason);
+    free(scales);
+    return rc;
+}
+
 /* As if it fetched what follows its inputs after it had written its outputs. */
 static void fetch_beyond_inputs(const struct hum_gemm_args *args)
 {
@@ -291,6 +321,7 @@ static enum hum_code other_class(void *handle, const struct hum_layer_config *la
 /* ---- the table ---- */
 
 #define STREAM_K " block_shape=16x64x64 warp_shape=16x32x64 use_stream_k=true num_sms=5"
+#define M_MAJOR  " a_dtype=e4m3 input_scale_group_size=64 scale_layout=m_major"
 
 /* clang-format off */
 static const struct {
@@ -326,6 +357,9 @@ static const struct {
     {changes_input,       "check=guard",              VERDICT_FAIL, "wrote outside its output: inputs"},
     {changes_weight,      "check=guard",              VERDICT_FAIL, "wrote outside its output: weight"},
     {reads_behind,        "check=guard",              VERDICT_FAIL, "something outside"},
+    {reads_padding,       "check=guard" M_MAJOR,      VERDICT_FAIL, "something outside"},
+    {scales_by_row,       "check=exact" M_MAJOR,      VERDICT_FAIL, "the only right code"},
+    {scales_by_row,       "check=bound" M_MAJOR,      VERDICT_FAIL, "outside the interval"},
     {unwritten,           "check=guard",              VERDICT_FAIL, "they are not written"},
     {early,               "check=guard",              VERDICT_FAIL, "they are not written"},
     {not_deterministic,   "check=guard",              VERDICT_PASS, ""}, /* two launches see nothing of it */

@@ -321,13 +321,15 @@ static struct eval_config config_of(const char *more)
 static const struct {
     const char *more, *words;
 } command_lines[] = {
-    {"", "vllm|serve|org/model|--trust-remote-code|--disable-uvicorn-access-log|--seed|0|--port|77"},
+    {"", "vllm|serve|org/model|--disable-uvicorn-access-log|--seed|0|--port|77"},
     {"server_args: \"--a 'b c' --trust-remote-code\"\n",
      "vllm|serve|org/model|--a|b c|--trust-remote-code|--disable-uvicorn-access-log|--seed|0|--port|77"},
     {"x-humcheck:\n  server_command: \"serve it\"\n",
-     "serve|it|org/model|--trust-remote-code|--disable-uvicorn-access-log|--seed|0|--port|77"},
+     "serve|it|org/model|--disable-uvicorn-access-log|--seed|0|--port|77"},
     {"x-humcheck:\n  server_command: \"x -m {model} --at=127.0.0.1:{port} {other}\"\n",
      "x|-m|org/model|--at=127.0.0.1:77|{other}"},
+    {"x-humcheck:\n  server_command: \"x {port}{model}{{port}{ {model}}\"\n",
+     "x|77org/model{77{|org/model}"},
 };
 /* clang-format on */
 
@@ -342,6 +344,28 @@ START_TEST(commands)
     for (size_t i = 0; argv[i]; i++)
         n += (size_t)snprintf(joined + n, sizeof joined - n, "%s%s", i ? "|" : "", argv[i]);
     ck_assert_str_eq(joined, command_lines[_i].words);
+}
+END_TEST
+
+/* A name that looks like a place to fill in stays as it is. */
+START_TEST(a_model_that_names_itself)
+{
+    static const char text[] = "model_name: \"m{model}{port}\"\naccuracy_threshold: 0.5\n"
+                               "num_questions: 10\nnum_fewshot: 2\n"
+                               "x-humcheck:\n  server_command: \"x {port}={model}.\"\n";
+    struct errs warnings = {0};
+    struct eval_config c;
+    char *const *argv;
+
+    ck_assert_int_eq(
+        eval_config_load_text("c.yaml", text, strlen(text), &arena, &c, &warnings, &errs),
+        ERR_NONE);
+    errs_free(&warnings);
+    argv = server_command(&c, 77, &arena);
+    ck_assert_ptr_nonnull(argv);
+    ck_assert_str_eq(argv[0], "x");
+    ck_assert_str_eq(argv[1], "77=m{model}{port}.");
+    ck_assert_ptr_null(argv[2]);
 }
 END_TEST
 
@@ -442,6 +466,7 @@ static int run_tests(void)
     tcase_add_test(tc, the_tree_goes_with_us);
     tcase_add_test(tc, a_wait_can_be_interrupted);
     tcase_add_loop_test(tc, commands, 0, COUNT(command_lines));
+    tcase_add_test(tc, a_model_that_names_itself);
     tcase_add_test(tc, environments);
     tcase_add_test(tc, programs_are_found);
     tcase_add_loop_test(tc, drafts, 0, COUNT(metrics));

@@ -296,7 +296,12 @@ START_TEST(what_is_no_store_is_refused_and_kept)
 }
 END_TEST
 
-START_TEST(another_schema_is_refused)
+static const struct {
+    const char *sql, *says;
+} damages[] = {{"PRAGMA user_version = 99", "its schema is 99, not 1"},
+               {"DELETE FROM run", "it holds no run"}};
+
+START_TEST(a_damaged_store_is_refused)
 {
     struct store_run run = a_run();
     struct store *s = open_store();
@@ -304,10 +309,10 @@ START_TEST(another_schema_is_refused)
 
     store_close(s);
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, damages[_i].sql, NULL, NULL, NULL), SQLITE_OK);
     (void)sqlite3_close(db);
     ck_assert_int_eq(store_open(path, &run, false, &s, &errs), ERR_IO);
-    check_sentence("its schema is 99, not 1");
+    check_sentence(damages[_i].says);
     ck_assert_int_eq(store_view(path, &s, &errs), ERR_IO);
 }
 END_TEST
@@ -478,7 +483,7 @@ int main(void)
     tcase_add_loop_test(tc, each_part_of_the_fingerprint_is_compared, 0, STORE_PARTS);
     tcase_add_test(tc, all_differences_are_named_at_once);
     tcase_add_test(tc, what_is_no_store_is_refused_and_kept);
-    tcase_add_test(tc, another_schema_is_refused);
+    tcase_add_loop_test(tc, a_damaged_store_is_refused, 0, 2);
     tcase_add_test(tc, a_missing_store_or_folder_has_a_sentence);
     tcase_add_test(tc, one_run_at_a_time);
     tcase_add_test(tc, a_kill_loses_no_answer);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #define STREAM_K " block_shape=16x64x64 warp_shape=16x32x64 use_stream_k=true num_sms=5"
+#define M_MAJOR  " a_dtype=e4m3 input_scale_group_size=64 scale_layout=m_major"
 
 /* ---- the right provider ---------------------------------------------------------------------- */
 
@@ -40,6 +41,14 @@ static const char *const rights[] = {
     "check=contract zero_point=float",
     "check=contract a_dtype=int4 b_dtype=uint3 weight_scale_type=channel",
     ("check=contract m=17" STREAM_K),
+    ("check=exact" M_MAJOR),
+    ("check=invariant" M_MAJOR),
+    ("check=alias" M_MAJOR),
+    ("check=guard m=1" M_MAJOR),
+    ("check=special" M_MAJOR),
+    ("check=contract" M_MAJOR),
+    "check=special bs_dtype=e8m0 a_dtype=int8 use_int_weight_scale=false", /* NaN scales */
+    "check=special bs_dtype=e4m3 a_dtype=bf16",
 };
 
 START_TEST(right_provider_passes)

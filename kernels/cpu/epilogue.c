@@ -76,7 +76,7 @@ CPU_INLINE float to_output(int32_t c, float x)
         return fault_truncate(c, x);
     if (FAULT(DOUBLE_ROUNDING) && c == HUM_F16)
         return round_f16(round_bf16(x));
-    if (FAULT(F32_SUBNORMALS_FLUSHED) && x > -0x1p-126f && x < 0x1p-126f)
+    if (FAULT(F32_SUBNORMALS_FLUSHED) && (x < 0.0f ? -x : x) < 0x1p-126f)
         return 0.0f;
     return round_16(c, x);
 }

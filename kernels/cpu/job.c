@@ -112,6 +112,14 @@ static int64_t scale_group(const struct facts *f, int64_t k)
     return g;
 }
 
+/* The row of scales for the run that begins at k. */
+static int64_t scale_row(const struct facts *f, int64_t k)
+{
+    const bool late = FAULT(GROUP_START_LATE) && k / f->group_k > 0 && k % f->group_k == 0;
+
+    return scale_group(f, k) - late;
+}
+
 /* Weights of the valid k in [k0, k1), a run of one scale group at a time. */
 static void dequantize(const struct block *b, int64_t k0, int64_t k1)
 {
@@ -125,8 +133,7 @@ static void dequantize(const struct block *b, int64_t k0, int64_t k1)
 
     for (int64_t k = k0; k < k1; k = end) {
         const int64_t g = k / job->facts.group_k, at = g * n + b->col;
-        const bool late = FAULT(GROUP_START_LATE) && g > 0 && k % job->facts.group_k == 0;
-        const int64_t scale_at = (scale_group(&job->facts, k) - late) * n + b->col;
+        const int64_t scale_at = scale_row(&job->facts, k) * n + b->col;
 
         end = (k / run + 1) * run < k1 ? (k / run + 1) * run : k1;
         for (int64_t p = 0; p < job->block_n / PANEL; p++) {

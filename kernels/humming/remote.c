@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 64, ARGUMENT_BYTES = 4096, INERT_MAX = 32, OPS_MAX = 16 };
+enum { TEXT_BYTES = 64, ARGUMENT_BYTES = 4096, INERT_MAX = 32 };
 
 /* What a process knows about its worker program; filled once by remote_provider. */
 static struct {
@@ -201,19 +201,27 @@ static bool listed(const cJSON *list, const char *name)
     return false;
 }
 
-/* The operations that the worker names: a struct of function pointers, in the order of their
- * names. */
+static const struct {
+    const char *name;
+    size_t offset;
+} operations[] = {
+    {"quant_weight", offsetof(struct hum_ops, quant_weight)},
+    {"dequant_weight", offsetof(struct hum_ops, dequant_weight)},
+    {"pack", offsetof(struct hum_ops, pack)},
+    {"unpack", offsetof(struct hum_ops, unpack)},
+    {"process_mxfp4", offsetof(struct hum_ops, process_mxfp4)},
+    {"process_input", offsetof(struct hum_ops, process_input)},
+    {"hadamard", offsetof(struct hum_ops, hadamard)},
+    {"moe_fused_mul_sum", offsetof(struct hum_ops, moe_fused_mul_sum)},
+};
+
+/* Those that the worker names; the others stay NULL. */
 static void take_ops(const cJSON *list)
 {
-    typedef void any_function(void);
-    any_function *table[OPS_MAX] = {NULL};
-
-    _Static_assert(sizeof remote_ops <= sizeof table, "one slot an operation");
-    memcpy(table, &remote_ops, sizeof remote_ops);
-    for (int i = 0; remote_op_names[i]; i++)
-        if (!listed(list, remote_op_names[i]))
-            table[i] = NULL;
-    memcpy(&self.ops, table, sizeof self.ops);
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
+        if (listed(list, operations[i].name))
+            memcpy((char *)&self.ops + operations[i].offset,
+                   (const char *)&remote_ops + operations[i].offset, sizeof remote_ops.pack);
 }
 
 static void take_hello(const cJSON *reply)

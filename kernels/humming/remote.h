@@ -30,7 +30,6 @@ const struct hum_provider *remote_provider(const char *const argv[], char reason
 
 /* remote_ops.c: the operations; remote.c leaves out those that the worker does not name. */
 extern const struct hum_ops remote_ops;
-extern const char *const remote_op_names[]; /* in the order of struct hum_ops, ended by NULL */
 
 /* remote_gemm.c: the functions of struct hum_provider of the same names. */
 enum hum_code remote_supports(void *handle, const struct hum_layer_config *layer,

@@ -152,7 +152,3 @@ const struct hum_ops remote_ops = {
     .hadamard = hadamard,
     .moe_fused_mul_sum = moe_fused_mul_sum,
 };
-
-const char *const remote_op_names[] = {
-    "quant_weight", "dequant_weight",    "pack",         "unpack", "process_mxfp4", "process_input",
-    "hadamard",     "moe_fused_mul_sum", "buffer_metas", NULL};

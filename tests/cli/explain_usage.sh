@@ -14,3 +14,5 @@ echo $?
 echo $?
 "$HUMCHECK" explain A=1 B=2 humcheck kernels small.yaml
 echo $?
+"$HUMCHECK" explain "  repro: humcheck kernels small.yaml --filter nothing"
+echo $?
