@@ -202,7 +202,7 @@ INLINE bool is_wrong(uint16_t got, uint16_t want, uint16_t inf)
     uint16_t g = got & INT16_MAX;
     uint16_t w = want & INT16_MAX;
     bool excused =
-        (REF_FAULT(COMPARE_NAN_PASSES) & (g > inf)) | (REF_FAULT(COMPARE_ZERO_MATCHES) & (w == 0));
+        (REF_FAULT(COMPARE_NAN_PASSES) & (g > inf)) || (REF_FAULT(COMPARE_ZERO_MATCHES) & (w == 0));
 
     return (got != want) & ((g | w) != 0) & !((g > inf) & (w > inf)) & !excused;
 }
