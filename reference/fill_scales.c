@@ -55,6 +55,7 @@ static double fraction(const struct fill_plan *s, int64_t col)
 }
 
 /* Scale number `index`, first output column `col` that it serves. */
+/* NOLINTNEXTLINE(readability-function-cognitive-complexity): one row a kind of fill */
 static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int64_t col)
 {
     const struct dtype *t = s->p->bs;

@@ -36,8 +36,6 @@ static void catch_signals(void)
 
 /* ---- the repro ------------------------------------------------------------------------------- */
 
-extern const struct command command_explain;
-
 /* NAME=value before the program's name. */
 static bool is_assignment(const char *word)
 {

@@ -56,7 +56,8 @@ static void take_line(struct reader *r, char *line)
     if (rest == line || *rest != ' ' || topic < 0 || topic >= EXPLAIN_TOPICS)
         return;
     for (char *c = ++rest; *c; c++)
-        *c = *c == '\v' ? '\n' : *c;
+        if (*c == '\v')
+            *c = '\n';
     if (topic == EXPLAIN_DOING)
         (void)snprintf(r->doing, sizeof r->doing, "%s", rest);
     else

@@ -14,7 +14,7 @@ static const char *take_word(const char *line, char **out)
 
     for (; *line && (quote || !is_blank(*line)); line++) {
         if (quote ? *line == quote : *line == '\'' || *line == '"')
-            quote = quote ? '\0' : *line;
+            quote = quote ? 0 : *line; /* NOLINT(bugprone-narrowing-conversions) */
         else if (*line == '\\' && quote != '\'' && line[1])
             *(*out)++ = *++line;
         else

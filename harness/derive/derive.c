@@ -79,7 +79,7 @@ static bool may_be_f16(const struct builder *b)
 
 static bool is_mx(const struct model_weights *w)
 {
-    return w->bs && !strcmp(w->bs, "e8m0");
+    return w && w->bs && !strcmp(w->bs, "e8m0");
 }
 
 /* Where activations are integers of the same width, the axis names the product of two signed ones
@@ -423,13 +423,20 @@ static void put_all(const struct builder *b, const struct derived *d,
     put_fused(b, fused);
 }
 
+static char suite_letter(char c)
+{
+    const int letter = (unsigned char)c;
+
+    return isalnum(letter) ? (char)tolower(letter) : '-';
+}
+
 /* A configuration's name in the letters of a suite's. */
 static const char *suite_name(const char *name, struct arena *arena)
 {
     char *out = arena_strdup(arena, name);
 
     for (size_t i = 0; out && out[i]; i++)
-        out[i] = isalnum((unsigned char)out[i]) ? (char)tolower((unsigned char)out[i]) : '-';
+        out[i] = suite_letter(out[i]);
     if (out && strlen(out) > SUITE_NAME)
         out[SUITE_NAME] = '\0';
     return out;

@@ -23,7 +23,7 @@ void gemm_locate(struct explain *x, const struct probes *all);
 
 /* clang-format off */
 #define GEMM_TABLE(name, rows) \
-    const struct hypotheses name = {rows, sizeof rows / sizeof rows[0]}
+    const struct hypotheses name = {rows, sizeof(rows) / sizeof(rows)[0]}
 /* clang-format on */
 
 #endif

@@ -115,7 +115,7 @@ static void straddle_bits_lost(struct twin *t)
         for (int64_t l = 0; l < t->ref.k; l++) {
             int64_t room = 32 - l * bits % 32;
 
-            if (room < bits)
+            if (room < bits && room < 8)
                 codes[j * t->ref.k + l] &= (uint8_t)((1u << room) - 1);
         }
 }

@@ -127,6 +127,7 @@ static void advance_plain(const struct step *x, int64_t begin, int64_t end, stru
     c->c0 = (double)sum;
 }
 
+/* NOLINTNEXTLINE(readability-function-cognitive-complexity): one line an order of sums */
 static void advance(const struct step *x, int64_t begin, int64_t end, struct chain *c)
 {
     const struct twin *t = x->t;

@@ -47,6 +47,7 @@ enum twin_slices { SLICES_STATED, SLICES_BACKWARDS, SLICES_BACKWARDS_BUT_0 };
 
 enum twin_accumulator { ACCUMULATOR_STATED, ACCUMULATOR_F16, ACCUMULATOR_F32 };
 
+/* In the order of a product. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct twin {
     const struct gemm_probe *g;
     const struct probe *probe;

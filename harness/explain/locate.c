@@ -107,7 +107,7 @@ static bool say_all_but(const struct axis_set *s, const struct extent *e, char *
 {
     size_t used;
 
-    if (e->seen - e->wrong > LISTED / 2 || e->wrong < 2 * LISTED)
+    if (e->seen - e->wrong > LISTED / 2 || e->wrong < (int64_t)2 * LISTED)
         return false;
     used = (size_t)snprintf(buf, size, "all %" PRId64 " %s but", e->seen, s->many);
     for (int64_t i = 0; i < s->count && used < size; i++)

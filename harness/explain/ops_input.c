@@ -141,11 +141,9 @@ static bool is_exact(const struct ref_near *near, int64_t count)
 static bool same_activation(const struct hum_process_input_args *a,
                             const struct hum_process_input_args *b)
 {
-    return a->activation == b->activation && a->form == b->form &&
-           !memcmp(&a->alpha, &b->alpha, sizeof a->alpha) &&
-           !memcmp(&a->beta, &b->beta, sizeof a->beta) &&
-           !memcmp(&a->limit, &b->limit, sizeof a->limit) &&
-           a->inputs.shape[0] == b->inputs.shape[0] && a->inputs.shape[1] == b->inputs.shape[1];
+    return a->activation == b->activation && a->form == b->form && a->alpha == b->alpha &&
+           a->beta == b->beta && a->limit == b->limit && a->inputs.shape[0] == b->inputs.shape[0] &&
+           a->inputs.shape[1] == b->inputs.shape[1];
 }
 
 bool ops_input_is_activation_of(const struct ops_seen *seen, const struct ops_seen *s)

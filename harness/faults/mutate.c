@@ -26,7 +26,7 @@ void mutate_row(const struct fault *f, struct mutation *out)
 
 static bool interrupted(const struct mutate_options *o)
 {
-    return o->interrupted && *o->interrupted;
+    return o->interrupted && *o->interrupted; /* NOLINT(clang-analyzer-core.NullDereference) */
 }
 
 static enum err_code no_memory(struct errs *errs)

@@ -51,9 +51,9 @@ struct page {
     const char *request, *reply;
     size_t bytes;
 };
-#define PAGE(request, reply)             \
-    {                                    \
-        request, reply, sizeof reply - 1 \
+#define PAGE(request, reply)                  \
+    {                                         \
+        (request), (reply), sizeof(reply) - 1 \
     }
 
 static const struct page good[] = {PAGE("GET /health", health), PAGE("GET /v1/models", models),

@@ -300,6 +300,7 @@ static const char *const configurations[] = {
     "a_dtype=e4m3 c_dtype=bf16 b_dtype=uint4 weight_scale_type=group check=model",
     "a_dtype=int8 b_dtype=uint4 c_dtype=f16 weight_scale_type=group check=model",
     "a_dtype=int8 b_dtype=uint7 c_dtype=bf16 weight_scale_type=channel",
+    /* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one text in two lines */
     "a_dtype=e4m3 b_dtype=e4m3 c_dtype=bf16 weight_scale_type=block input_scale_group_size=128 "
     "check=model",
     "a_dtype=e4m3 b_dtype=e2m1 bs_dtype=e8m0 c_dtype=bf16 weight_scale_type=group "

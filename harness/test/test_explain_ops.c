@@ -321,7 +321,8 @@ static void limit_int8(const struct hum_process_input_args *a)
     int8_t *codes = tensor_data(&a->outputs);
 
     for (size_t i = 0; a->quant_dtype == HUM_INT8 && i < a->outputs.bytes; i++)
-        codes[i] = codes[i] == -128 ? -127 : codes[i];
+        if (codes[i] == -128)
+            codes[i] = -127;
 }
 OP_AFTER(input_narrow, process_input, limit_int8)
 

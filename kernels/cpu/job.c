@@ -127,10 +127,10 @@ static void dequantize(const struct block *b, int64_t k0, int64_t k1)
     const struct hum_weights *weights = &b->weights;
     const int64_t n = job->args->layer->shape_n, shape_k = job->args->layer->shape_k;
     const bool scaled = job->facts.scale_on_operand || job->facts.fused;
-    const int64_t run =
-        FAULT(GROUP_START_LATE) || FAULT(GROUP_SIZE_HALVED) ? 8 : job->facts.group_k;
-    int64_t end;
+    int64_t run = FAULT(GROUP_START_LATE) ? 8 : job->facts.group_k, end;
 
+    if (FAULT(GROUP_SIZE_HALVED))
+        run = 8;
     for (int64_t k = k0; k < k1; k = end) {
         const int64_t g = k / job->facts.group_k, at = g * n + b->col;
         const int64_t scale_at = scale_row(&job->facts, k) * n + b->col;

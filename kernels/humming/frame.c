@@ -25,7 +25,8 @@ static bool say(char reason[HUM_REASON_BYTES], const char *sentence)
 
 static void become_worker(const char *const argv[], int socket, int log)
 {
-    char **arguments = (char **)(uintptr_t)argv; /* execvp writes to none of them */
+    /* execvp writes to none of them. NOLINTNEXTLINE(performance-no-int-to-ptr) */
+    char **arguments = (char **)(uintptr_t)argv;
 
 #ifdef __linux__
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -199,7 +200,8 @@ static enum hum_code refused(uint32_t code, const cJSON *reply, char reason[HUM_
     (void)say(reason, cJSON_IsString(text) && *text->valuestring ? text->valuestring
                                                                  : "the worker gave no reason");
     for (char *p = reason; *p; p++)
-        *p = *p == '\n' || *p == '\r' ? ' ' : *p;
+        if (*p == '\n' || *p == '\r')
+            *p = ' ';
     return code <= HUM_NO_MEMORY ? (enum hum_code)code : HUM_DEVICE_LOST;
 }
 

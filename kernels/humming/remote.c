@@ -131,6 +131,7 @@ static enum hum_code remote_alloc(void *handle, size_t bytes, void **out,
         return rc;
     data = cJSON_GetObjectItemCaseSensitive(reply, "data");
     if (cJSON_IsNumber(data))
+        /* an address of the device. NOLINTNEXTLINE(performance-no-int-to-ptr) */
         *out = (void *)((uintptr_t)data->valuedouble | (uintptr_t)r->life << REMOTE_ADDRESS_BITS);
     else
         rc = remote_broken(reason);

@@ -197,6 +197,7 @@ static bool slices_read(const cJSON *list, struct hum_accumulation *out)
     return out->slices > 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the contract has nine parameters */
 enum hum_code remote_accumulation(void *handle, const struct hum_layer_config *layer,
                                   const struct hum_compute_config *compute,
                                   const struct hum_tuning_config *tuning, int64_t m, int64_t row,

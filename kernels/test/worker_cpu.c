@@ -54,6 +54,7 @@ static struct hum_tensor tensor(const cJSON *object, const char *name)
 
     if (size < 3 || size > 3 + HUM_MAX_RANK)
         return t;
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
     t.data = (void *)(uintptr_t)cJSON_GetArrayItem(list, 0)->valuedouble;
     t.dtype = (int32_t)cJSON_GetArrayItem(list, 1)->valuedouble;
     t.bytes = (size_t)cJSON_GetArrayItem(list, 2)->valuedouble;
@@ -119,6 +120,7 @@ static enum hum_code alloc(struct call *c)
 
 static void *place(const struct call *c)
 {
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
     return (void *)(uintptr_t)number(c->request, "data");
 }
 
@@ -431,6 +433,7 @@ static void serve(void *cpu)
     deliver(c.out, (size_t)bytes);
     cJSON_free(reply);
     cJSON_Delete(c.reply);
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
     cJSON_Delete((cJSON *)(uintptr_t)c.request);
     free(payload);
     free(json);
