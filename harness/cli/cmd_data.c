@@ -1,32 +1,15 @@
 #include "harness/cli/commands.h"
+#include "harness/cli/interrupt.h"
 #include "harness/config/near.h"
 #include "harness/eval/arith.h"
 #include "harness/eval/fetch.h"
 #include "harness/report/table.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { EXIT_INTERRUPTED = 130, DEFAULT_SEED = 1 };
-
-static volatile sig_atomic_t interrupted; /* written by on_signal only */
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-
-    (void)sigemptyset(&stop.sa_mask);
-    (void)sigaction(SIGINT, &stop, NULL);
-    (void)sigaction(SIGTERM, &stop, NULL);
-}
 
 /* The folder that was named, or the cache. NULL after an error. */
 static const char *folder_of(const struct options *o, const char *operand, struct arena *arena,
@@ -67,7 +50,7 @@ static int run_fetch(const struct options *o, struct arena *arena, struct errs *
 
     if (!how.folder)
         return commands_failed(errs);
-    catch_signals();
+    interrupt_catch();
     if (fetch_gsm8k(&how, arena, errs)) {
         if (percent)
             (void)fputc('\n', stderr);

@@ -1,5 +1,6 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/eval_run.h"
+#include "harness/cli/interrupt.h"
 #include "harness/cli/machine.h"
 #include "harness/eval/client.h"
 #include "harness/eval/config_list.h"
@@ -9,7 +10,6 @@
 #include "harness/report/table.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,27 +41,6 @@ static const struct cli_option options[] = {
      "write results too: json:FILE, junit:FILE or markdown:FILE"},
 };
 /* clang-format on */
-
-static volatile sig_atomic_t interrupted; /* written by on_signal only */
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-/* The first signal stops the run and keeps what is there; the second one ends the program. */
-static void catch_signals(void)
-{
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-
-    (void)sigemptyset(&stop.sa_mask);
-    (void)sigemptyset(&ignore.sa_mask);
-    (void)sigaction(SIGINT, &stop, NULL);
-    (void)sigaction(SIGTERM, &stop, NULL);
-    (void)sigaction(SIGPIPE, &ignore, NULL);
-}
 
 static void show_progress(void *ctx, const struct eval_progress *p)
 {
@@ -346,7 +325,8 @@ static int run_configs(const struct options *o, struct arena *arena, struct errs
     jobs = make_jobs(&set, &how, o, arena, errs);
     if (!jobs || make_folder(run.folder, errs))
         return commands_failed(errs);
-    catch_signals();
+    interrupt_catch();
+    interrupt_ignore_pipe();
     return run_all(&run, jobs, set.count, errs);
 }
 

@@ -1,5 +1,6 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/diagnose.h"
+#include "harness/cli/interrupt.h"
 #include "harness/cli/words.h"
 
 #include "harness/core/proc.h"
@@ -16,23 +17,6 @@ static const struct cli_option options[] = {
     {"out", OPT_OUTS, 0, "yaml:FILE", NULL, 0, "write the smallest failing case as a suite"},
 };
 /* clang-format on */
-
-static volatile sig_atomic_t interrupted; /* written by on_signal only */
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-
-    (void)sigemptyset(&stop.sa_mask);
-    (void)sigaction(SIGINT, &stop, NULL);
-    (void)sigaction(SIGTERM, &stop, NULL);
-}
 
 /* ---- the repro ------------------------------------------------------------------------------- */
 
@@ -164,7 +148,7 @@ static int run_explain(const struct options *given, struct arena *arena, struct 
     how.plan = &o;
     how.seconds = o.seconds;
     told.provider = o.provider;
-    catch_signals();
+    interrupt_catch();
     if (diagnose_run(&how, &sink, arena, end, &code, errs))
         return commands_failed(errs);
     if (end[0])

@@ -1,5 +1,6 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/diagnose.h"
+#include "harness/cli/interrupt.h"
 #include "harness/cli/machine.h"
 #include "harness/core/build_info.h"
 #include "harness/kernel/pool.h"
@@ -8,7 +9,6 @@
 #include "harness/report/report.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <time.h>
 
 enum { EXIT_INTERRUPTED = 130, WORKER_ARGUMENTS = 16 };
@@ -37,27 +37,6 @@ static const struct cli_option options[] = {
     {"verbose", OPT_FLAG, OPTION_AT(verbose), "", NULL, 0, "print passes and skips too"},
 };
 /* clang-format on */
-
-static volatile sig_atomic_t interrupted; /* written by on_signal and take_record only */
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-/* The first signal stops the run and keeps what is there; the second one ends the program. */
-static void catch_signals(void)
-{
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-
-    (void)sigemptyset(&stop.sa_mask);
-    (void)sigemptyset(&ignore.sa_mask);
-    (void)sigaction(SIGINT, &stop, NULL);
-    (void)sigaction(SIGTERM, &stop, NULL);
-    (void)sigaction(SIGPIPE, &ignore, NULL); /* a closed output is an error with a sentence */
-}
 
 static int list_cases(const struct plan *plan)
 {
@@ -231,7 +210,8 @@ static int run_kernels(const struct options *o, struct arena *arena, struct errs
     info.started = (uint64_t)time(NULL);
     k.diagnoses.seconds_left = o->diagnose_seconds;
     k.jobs = o->jobs ? (int)o->jobs : k.provider->alloc ? 1 : machine_cores();
-    catch_signals();
+    interrupt_catch();
+    interrupt_ignore_pipe();
     return run_reported(&k, &info);
 }
 

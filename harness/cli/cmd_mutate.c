@@ -2,6 +2,7 @@
 
 #ifdef HUMCHECK_FAULTS
 
+#include "harness/cli/interrupt.h"
 #include "harness/cli/machine.h"
 #include "harness/core/build_info.h"
 #include "harness/core/proc.h"
@@ -12,28 +13,10 @@
 
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { EXIT_UNDETECTED = 1, EXIT_INTERRUPTED = 130, PATH_BYTES = 4096 };
-
-static volatile sig_atomic_t interrupted; /* written by on_signal only */
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-
-    (void)sigemptyset(&stop.sa_mask);
-    (void)sigaction(SIGINT, &stop, NULL);
-    (void)sigaction(SIGTERM, &stop, NULL);
-}
 
 struct mutate {
     const struct options *o;
@@ -301,7 +284,7 @@ static int run_mutate(const struct options *o, struct arena *arena, struct errs 
     if (errs->count || commands_plan(o, arena, &plan, errs) || identify(&m, &plan))
         return commands_failed(errs);
     resume(&m);
-    catch_signals();
+    interrupt_catch();
     return run_faults(&m, &plan);
 }
 

@@ -1,8 +1,8 @@
 #include "harness/cli/commands.h"
+#include "harness/cli/interrupt.h"
 #include "harness/eval/replay_http.h"
 
 #include <poll.h>
-#include <signal.h>
 
 enum { PAUSE_MS = 100 };
 
@@ -13,32 +13,13 @@ static const struct cli_option options[] = {
 };
 /* clang-format on */
 
-static volatile sig_atomic_t interrupted; /* written by on_signal only */
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-
-    (void)sigemptyset(&stop.sa_mask);
-    (void)sigemptyset(&ignore.sa_mask);
-    (void)sigaction(SIGINT, &stop, NULL);
-    (void)sigaction(SIGTERM, &stop, NULL);
-    (void)sigaction(SIGPIPE, &ignore, NULL);
-}
-
 static int serve(struct store *from, int port, struct errs *errs)
 {
     struct replay_http_counts counts;
     struct replay_http *server;
 
-    catch_signals();
+    interrupt_catch();
+    interrupt_ignore_pipe();
     if (replay_http_open(from, port, &server, errs))
         return commands_failed(errs);
     (void)printf("http://127.0.0.1:%d\n", replay_http_port(server));

@@ -133,7 +133,7 @@ static void activate_all(const struct ops_input *j, const float *x, struct ref_n
 static bool is_exact(const struct ref_near *near, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        if (near[i].error > 0.0)
+        if (!(near[i].error <= 0.0))
             return false;
     return true;
 }
