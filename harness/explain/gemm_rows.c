@@ -261,6 +261,34 @@ static void rows_beyond(struct twin *t)
     t->none = !map_rows(t, &beyond, &exchanged) || (exchanged && !beyond);
 }
 
+/* Blocks of expert -1 as if they were the first expert's. */
+static bool is_indexed(const struct probe *p)
+{
+    return is_moe(p) && !is_grouped(p);
+}
+static int64_t row_of_id(const struct twin *t, int64_t row)
+{
+    return row / t->q->routing.top_k;
+}
+/* Ids that stand in a block of expert -1 get the first expert; other rows keep theirs, or none. */
+static void minus_1_not_skipped(struct twin *t)
+{
+    const struct routing_tensors *r = &t->g->routing;
+    const int32_t *ids = r->sorted_ids.data, *experts = r->expert_ids.data;
+    int64_t rows = t->q->routing.rows, block_m = t->g->tuning.block_m;
+    int64_t *map = arena_alloc(t->arena, (size_t)rows, sizeof *map);
+
+    t->none = !map;
+    for (int64_t row = 0; map && row < rows; row++)
+        map[row] = t->q->routing.row_expert[row];
+    for (int64_t i = 0; map && i < r->sorted_ids.shape[0]; i++)
+        if (ids[i] >= 0 && ids[i] < rows && experts[i / block_m] < 0)
+            map[ids[i]] = 0;
+    t->map = map;
+    t->expert = mapped;
+    t->a_row = row_of_id;
+}
+
 /* ---- 64-bit layouts -------------------------------------------------------------------------- */
 
 static bool has_layout_64(const struct probe *p)
@@ -317,6 +345,9 @@ static const struct hypothesis rows[] = {
     {.name = "layout-int64-as-int32",
      .sentence = "the halves of 64-bit offsets and counts are read as two numbers",
      .applies = has_layout_64, GEMM_TWIST(layout_halves)},
+    {.name = "minus-1-not-skipped",
+     .sentence = "rows of expert -1 are multiplied with the first expert's weights",
+     .applies = is_indexed, GEMM_TWIST(minus_1_not_skipped)},
     {.name = "not-written", .sentence = "outputs are not written", .rank = 1,
      .applies = any_unwritten, GEMM_TWIST(not_written)},
     {.name = "wrong-expert", .sentence = "rows are multiplied with another expert's weights",

@@ -121,6 +121,19 @@ static void late_detail(const struct hypothesis *h, const struct probe *p, int64
     (void)snprintf(buf, HYPOTHESIS_DETAIL, "the first %d k", 4 << variant);
 }
 
+/* No mistake, but every scale is looked up here instead of by the oracle: where that makes the
+ * kernel's outputs of the wrong ones, it is the oracle that is mistaken. */
+static void same_at(const struct twin *t, int64_t *gcol, int64_t *l)
+{
+    (void)t;
+    (void)gcol;
+    (void)l;
+}
+static void reference_scale(struct twin *t)
+{
+    t->scale_at = same_at;
+}
+
 static void expert_0_at(const struct twin *t, int64_t *gcol, int64_t *l)
 {
     (void)l;
@@ -398,6 +411,9 @@ static const struct hypothesis rows[] = {
      .applies = has_groups, .variants = gemm_variants_2, GEMM_TWIST(group_doubled)},
     {.name = "scale-of-group-0", .sentence = "all groups use the scale of the first",
      .applies = has_groups, .variants = gemm_variants_2, GEMM_TWIST(group_0)},
+    {.name = "reference-scale",
+     .sentence = "the kernel is right: the reference scales weights by other groups' scales",
+     .applies = has_operand_groups, GEMM_TWIST(reference_scale)},
     {.name = "scale-of-neighbour-column", .sentence = "a column uses the scales of its neighbour",
      .applies = has_columns, .variants = column_sides, .detail = side_detail,
      GEMM_TWIST(scale_of_neighbour)},
