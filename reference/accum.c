@@ -9,6 +9,11 @@ static bool divides(int64_t d, int64_t n)
     return n % d == 0;
 }
 
+static bool in_shift(int32_t shift)
+{
+    return 0 <= shift && shift <= REF_MAX_SHIFT;
+}
+
 static const char *steps_valid(const struct ref_accum *s)
 {
     int64_t warps;
@@ -22,6 +27,9 @@ static const char *steps_valid(const struct ref_accum *s)
         return "block_k / warp_k is not a power of two";
     if (!divides(s->instruction_k, s->warp_k))
         return "instruction_k does not divide warp_k";
+    if (!(in_shift(s->operand_shift) && in_shift(s->flush_shift) && in_shift(s->output_shift) &&
+          s->flush_shift + s->output_shift <= s->operand_shift))
+        return "the powers of two that are put back are not between 0 and that of the operand";
     if (!s->flush_k)
         return NULL;
     if (!divides(s->flush_k, s->warp_k) && !divides(s->warp_k, s->flush_k))

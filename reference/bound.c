@@ -153,7 +153,16 @@ static void finish_any_order(const struct column *c, struct value *v)
     }
 }
 
-/* K blocks [range[0], range[1]): all warps and their tree. warps[0] is the result. */
+static void add_warp(const struct column *c, const struct value *from, struct value *to)
+{
+    for (int r = 0; r < c->rows; r++)
+        if (c->unit.exact && (!c->flush || c->b->p->int_scale))
+            to->x[r] += from->x[r];
+        else
+            add_rounded(&c->unit, to, r, from->x[r], from->b[r]);
+}
+
+/* K blocks [range[0], range[1]): all warps and their sum. warps[0] is the result. */
 static void run_slice(const struct column *c, const int64_t range[2], struct bound_tile *t,
                       struct value *warps)
 {
@@ -162,13 +171,11 @@ static void run_slice(const struct column *c, const int64_t range[2], struct bou
 
     for (int64_t w = 0; w < count; w++)
         run_warp(c, range, w, t, &warps[w]);
-    for (int64_t half = count / 2; half > 0; half /= 2)
+    for (int64_t w = 1; s && s->warps_in_order && w < count; w++)
+        add_warp(c, &warps[w], &warps[0]);
+    for (int64_t half = s && s->warps_in_order ? 0 : count / 2; half > 0; half /= 2)
         for (int64_t w = 0; w < half; w++)
-            for (int r = 0; r < c->rows; r++)
-                if (c->unit.exact && (!c->flush || c->b->p->int_scale))
-                    warps[w].x[r] += warps[w + half].x[r];
-                else
-                    add_rounded(&c->unit, &warps[w], r, warps[w + half].x[r], warps[w + half].b[r]);
+            add_warp(c, &warps[w + half], &warps[w]);
     if (c->unit.any_order)
         finish_any_order(c, &warps[0]);
     if (c->b->p->int_scale)

@@ -279,7 +279,7 @@ static void choose_paired(struct fill_plan *s)
 static void scale_range(struct fill_plan *s)
 {
     const struct ref_gemm *p = s->p;
-    bool on_operand = p->scale == REF_SCALE_GROUP && !ref_scales_on_c(p);
+    bool on_operand = ref_scales_operand(p);
     const struct dtype *hold = on_operand && p->a->exp_bits < p->bs->exp_bits ? p->a : p->bs;
 
     if (p->scale == REF_SCALE_CHANNEL && p->c->exp_bits < p->bs->exp_bits)
@@ -372,7 +372,7 @@ static bool tiny_activations(const struct fill_plan *s)
 static int tiny_scale(const struct fill_plan *s, const struct fill_window *w)
 {
     const struct ref_gemm *p = s->p;
-    bool on_operand = p->scale == REF_SCALE_GROUP && !ref_scales_on_c(p) && p->a->bits == 16;
+    bool on_operand = ref_scales_operand(p) && p->a->bits == 16;
     int e = dtype_min_exponent(p->bs) - p->bs->man_bits, low = -149;
 
     if (p->bs->bits ==
@@ -403,7 +403,7 @@ int fill_scale_exponent(const struct fill_plan *s, int64_t col)
                                    : 0;
     if (scales_after(s->p) || tiny_activations(s))
         want -= s->row_exponent;
-    else if (s->p->scale == REF_SCALE_GROUP && !ref_scales_on_c(s->p) && s->p->a->exp_bits == 5) {
+    else if (ref_scales_operand(s->p) && s->p->a->exp_bits == 5) {
         hi = clamp(15 - w->top - 4, lo, hi); /* the operand stays finite in f16, */
         lo = clamp(-14 - w->unit, lo, hi);   /* and normal where its window is narrow enough */
     }

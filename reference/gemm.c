@@ -162,11 +162,6 @@ static void subtract_float(const struct dtype *a, double z, float *w, int64_t n)
     }
 }
 
-static bool scales_operand(const struct ref_gemm *p)
-{
-    return p->scale == REF_SCALE_GROUP && !ref_scales_on_c(p) && !p->fused_e8m0;
-}
-
 /* n values v of weights (before zero point and scale) of column col, all in the group of l, to
  * operands. In f32 each step is exact before its rounding: codes have at most 8 significant bits
  * (11 after a floating zero point) and scales 11, and a product that f32 cannot hold (below 2^-149)
@@ -183,7 +178,7 @@ static void to_operands(const struct ref_gemm *p, int64_t col, int64_t l, float 
     } else if (p->zero == REF_ZERO_FLOAT) {
         subtract_float(p->a, dtype_decode(p->a, p->zero_codes[at]), v, n);
     }
-    if (scales_operand(p)) {
+    if (ref_scales_operand(p)) {
         float s = (float)round_to(p->a, weight_scale(p, col, l));
 
         for (int64_t i = 0; i < n; i++)
@@ -341,16 +336,23 @@ double ref_epilogue_one(const struct ref_epilogue *e, int64_t row, int64_t col, 
     bool has_bias = with_bias && p->has_bias;
     double s = e->has_channel ? channel_scale(p, col) : 1.0;
     double bias = has_bias ? dtype_decode(p->c, p->bias_codes[col]) : 0.0;
-    double h;
+    double factor = has_factor ? row_factor(e, row, col) : 1.0;
+    double up = ldexp(1.0, e->output_shift), h;
 
+    x *= ldexp(1.0, -e->output_shift);
+    if (e->has_tensor) {
+        factor *= up;
+        up = 1.0;
+    }
     if (p->f16_accum) {
         h = round_to(p->c, x);
-        h = has_factor ? round_to(p->c, h * row_factor(e, row, col)) : h;
+        h = has_factor ? round_to(p->c, h * factor) : h;
         h = e->has_channel ? round_to(p->c, h * s) : h;
+        h = round_to(p->c, h * up);
         return has_bias ? round_fma(p->c, h, 1.0, bias) : h;
     }
     x = (double)(float)x;
-    h = round_to(p->c, has_factor ? (double)(float)(x * row_factor(e, row, col)) : x);
+    h = round_to(p->c, round_to(p->c, has_factor ? (double)(float)(x * factor) : x) * up);
     if (e->has_channel && has_bias)
         return round_fma(p->c, h, s, bias);
     if (e->has_channel)

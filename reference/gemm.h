@@ -31,7 +31,9 @@ struct ref_gemm {
     int64_t group_n;     /* block scales along n; else 1 */
     int64_t input_group; /* 0: one input scale a row */
     bool has_bias, f16_accum, int_scale, fused_e8m0;
-    int fused_range; /* R of semantics.md section 8 */
+    int fused_range;       /* R of semantics.md section 8 */
+    bool block_on_operand; /* a rule of semantics-rules.md: with a 16-bit a, block scales act on
+                            * operands, rounded RN_a, as group scales do */
 
     const uint16_t *a_codes; /* m x k */
     const uint8_t *b_codes;  /* columns x k; columns = experts * n */
@@ -70,8 +72,15 @@ static inline int64_t ref_input_groups(const struct ref_gemm *p)
  * */
 static inline bool ref_scales_on_c(const struct ref_gemm *p)
 {
-    return p->scale == REF_SCALE_BLOCK ||
+    return (p->scale == REF_SCALE_BLOCK && !(p->block_on_operand && p->a->bits == 16)) ||
            (p->scale == REF_SCALE_GROUP && p->a->bits <= 8 && !p->fused_e8m0);
+}
+
+/* True when they are multiplied into operands (section 3). */
+static inline bool ref_scales_operand(const struct ref_gemm *p)
+{
+    return (p->scale == REF_SCALE_GROUP || p->scale == REF_SCALE_BLOCK) && !ref_scales_on_c(p) &&
+           !p->fused_e8m0;
 }
 
 /* Operand values, exact in f32: a_out[i*k + l] = value of A; w_out[(j-n0)*k + l] = w(j, l) of
@@ -97,6 +106,7 @@ struct ref_epilogue {
     const struct ref_gemm *p;
     bool has_token, has_tensor, has_channel;
     float int_factor; /* 1 without integer scales */
+    int output_shift; /* as in accum.h; 0 unless set behind ref_epilogue_init */
 };
 void ref_epilogue_init(const struct ref_gemm *p, float int_factor, struct ref_epilogue *e);
 
@@ -112,7 +122,7 @@ struct ref_block {
 };
 
 /* All outputs of one block of an unsliced tile: x (row1-row0) x n, codes the same shape. work: 3 n
- * doubles. The same bits as ref_epilogue_one. */
+ * doubles. The same bits as ref_epilogue_one without an output_shift. */
 void ref_epilogue_rows(const struct ref_epilogue *e, const struct ref_block *block, const double *x,
                        double *work, uint16_t *codes);
 

@@ -160,21 +160,72 @@ static float inverse_of(float scale)
 }
 
 /* v RN, then times `inverse`, RN, to codes. first: the static scale's reciprocal, 1 without. */
-static void convert(const struct dtype *t, const float *v, int64_t n, float first, float inverse,
-                    uint32_t *codes)
+static void convert(const struct ref_input *q, const float *v, int64_t n, float first,
+                    float inverse, uint32_t *codes)
 {
-    for (int64_t i = 0; i < n; i++) {
-        float x = v[i] * first;
+    bool limited = q->int4_saturates && named(q->t, "int4");
 
-        codes[i] = ref_input_convert(t, x * inverse);
+    for (int64_t i = 0; i < n; i++) {
+        float x = v[i] * first, y = x * inverse;
+
+        if (limited && !isnan(y))
+            y = fminf(fmaxf(y, -8.0f), 7.0f);
+        codes[i] = ref_input_convert(q->t, y);
     }
 }
 
-static float raw_of(const struct ref_input *q, const float *v, int64_t n, float first)
+static uint32_t encode_scale(const struct ref_input *q, float raw)
+{
+    uint32_t code = ref_group_scale_encode(q->group_scale, raw);
+
+    if (q->scales_up && named(q->group_scale, "e4m3") && code < 0x7E &&
+        ref_group_scale_decode(q->group_scale, code) < raw)
+        code++;
+    return code;
+}
+
+float ref_input_m3(const struct ref_input *q, float raw)
+{
+    float m3 = ref_round_to_3_bits(raw);
+    int e;
+
+    if (!q->scales_up || !(m3 < raw))
+        return m3;
+    (void)frexp((double)m3, &e);
+    return m3 + ldexpf(1.0f, e - 4);
+}
+
+static float over_limit(const struct ref_input *q, float extreme, float limit)
+{
+    float inverse = 1.0f / limit;
+
+    return q->reciprocal_limit ? extreme * inverse : extreme / limit;
+}
+
+/* The rules by_side and reciprocal_limit. A NaN is neither above nor below anything. */
+static float raw_by_rule(const struct ref_input *q, const float *v, int64_t n, float first)
+{
+    float limit = ref_input_target_max(q->t), floor = q->by_side ? 1e-30f : 0.0f;
+    float below = limit + (q->by_side && !q->t->is_float ? 1.0f : 0.0f);
+    float hi = floor, lo = floor, scale;
+
+    for (int64_t i = 0; i < n; i++) {
+        float x = v[i] * first;
+
+        hi = fmaxf(hi, x);
+        lo = fmaxf(lo, -x);
+    }
+    scale = fmaxf(over_limit(q, hi, limit), over_limit(q, lo, below));
+    return q->by_side || scale >= 1e-30f ? scale : 1e-30f;
+}
+
+float ref_input_raw(const struct ref_input *q, const float *v, int64_t n, float first)
 {
     float largest =
         ref_absmax(v, n); /* RN is monotone: the largest product is that of the largest */
 
+    if (q->by_side || q->reciprocal_limit)
+        return raw_by_rule(q, v, n, first);
     return ref_input_raw_scale(q->t, fabsf(largest * first));
 }
 
@@ -182,12 +233,12 @@ static void quantize_token(const struct ref_input *q, int64_t row, uint32_t *cod
                            uint32_t *token_scales)
 {
     const float *v = q->values + row * q->width;
-    float scale = raw_of(q, v, q->width, 1.0f);
+    float scale = ref_input_raw(q, v, q->width, 1.0f);
 
     token_scales[row] = bits_of(scale);
     if (q->given_token)
         memcpy(&scale, &q->given_token[row], sizeof scale);
-    convert(q->t, v, q->width, 1.0f, 1.0f / scale, codes);
+    convert(q, v, q->width, 1.0f, 1.0f / scale, codes);
 }
 
 static int64_t group_length(const struct ref_input *q, int64_t g)
@@ -197,21 +248,25 @@ static int64_t group_length(const struct ref_input *q, int64_t g)
     return rest < q->group ? rest : q->group;
 }
 
-static void quantize_groups(const struct ref_input *q, int64_t row, float first, uint32_t *codes,
+/* fixed: the static scale, 1 without. */
+static void quantize_groups(const struct ref_input *q, int64_t row, float fixed, uint32_t *codes,
                             uint32_t *scales)
 {
     const float *v = q->values + row * q->width;
+    const float first = q->static_on_scale ? 1.0f : 1.0f / fixed;
+    const float rest = q->static_on_scale ? fixed : 1.0f; /* that is left to the scales */
     int64_t groups = ref_input_scale_groups(q);
 
     for (int64_t g = 0; g < groups; g++) {
         int64_t at = g * q->group, n = group_length(q, g);
-        uint32_t code = ref_group_scale_encode(q->group_scale, raw_of(q, v + at, n, first));
+        uint32_t code = encode_scale(q, ref_input_raw(q, v + at, n, first) / rest);
+        float divisor;
 
         scales[row * groups + g] = code;
         if (q->given_group)
             code = q->given_group[row * groups + g];
-        convert(q->t, v + at, n, first, inverse_of(ref_group_scale_decode(q->group_scale, code)),
-                codes + at);
+        divisor = ref_group_scale_decode(q->group_scale, code) * rest;
+        convert(q, v + at, n, first, inverse_of(divisor), codes + at);
     }
 }
 
@@ -226,12 +281,12 @@ static void quantize_groups_token(const struct ref_input *q, int64_t row, uint32
     scales += row * groups;
     for (int64_t g = 0; g < groups; g++) {
         int64_t at = g * q->group, n = group_length(q, g);
-        float m3 = ref_round_to_3_bits(raw_of(q, v + at, n, 1.0f));
+        float m3 = ref_input_m3(q, ref_input_raw(q, v + at, n, 1.0f));
 
         if (!(m3 <= largest) && !isnan(largest))
             largest = m3;
         scales[g] = bits_of(m3);
-        convert(q->t, v + at, n, 1.0f, 1.0f / m3, codes + at);
+        convert(q, v + at, n, 1.0f, 1.0f / m3, codes + at);
     }
     token = isfinite(largest) ? ref_token_scale(largest) : 0.0f;
     token_scales[row] = isfinite(largest) ? bits_of(token) : REF_CODE_ANY;
@@ -239,8 +294,7 @@ static void quantize_groups_token(const struct ref_input *q, int64_t row, uint32
         float m3;
 
         memcpy(&m3, &scales[g], sizeof m3);
-        scales[g] =
-            isfinite(largest) ? ref_group_scale_encode(q->group_scale, m3 / token) : REF_CODE_ANY;
+        scales[g] = isfinite(largest) ? encode_scale(q, m3 / token) : REF_CODE_ANY;
     }
 }
 
@@ -252,10 +306,10 @@ void ref_input_quantize(const struct ref_input *q, uint32_t *codes, uint32_t *gr
     for (int64_t row = 0; row < q->rows; row++, codes += q->width) {
         switch (q->mode) {
         case REF_INPUT_DISABLED:
-            convert(q->t, q->values + row * q->width, q->width, 1.0f, 1.0f, codes);
+            convert(q, q->values + row * q->width, q->width, 1.0f, 1.0f, codes);
             break;
         case REF_INPUT_STATIC_TENSOR:
-            convert(q->t, q->values + row * q->width, q->width, first, 1.0f, codes);
+            convert(q, q->values + row * q->width, q->width, first, 1.0f, codes);
             break;
         case REF_INPUT_DYNAMIC_TOKEN:
             quantize_token(q, row, codes, token_scales);
@@ -264,7 +318,7 @@ void ref_input_quantize(const struct ref_input *q, uint32_t *codes, uint32_t *gr
             quantize_groups(q, row, 1.0f, codes, group_scales);
             break;
         case REF_INPUT_STATIC_TENSOR_DYNAMIC_GROUP:
-            quantize_groups(q, row, first, codes, group_scales);
+            quantize_groups(q, row, q->static_scale, codes, group_scales);
             break;
         case REF_INPUT_DYNAMIC_GROUP_TOKEN:
             quantize_groups_token(q, row, codes, group_scales, token_scales);

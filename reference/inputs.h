@@ -42,6 +42,15 @@ struct ref_input {
     /* A provider's own scales, from which the data are then computed; NULL: the right ones. Not
      * used by dynamic_group_token, whose data are divided by a number that is not stored. */
     const uint32_t *given_group, *given_token;
+
+    /* Rules of a provider (docs/semantics-rules.md), each in the place of one formula. */
+    bool by_side;          /* the floor of 1e-30 is one of the extremes, not of the scale, and
+                            * integers have one more code below zero */
+    bool reciprocal_limit; /* extremes are multiplied by RN(1 / limit) */
+    bool scales_up;        /* e4m3 group scales and m3 are not below what they stand for */
+    bool static_on_scale;  /* of static_tensor_dynamic_group: the static scale divides raw scales
+                            * and multiplies decoded ones, the values stay */
+    bool int4_saturates;   /* to [-8, 7] */
 };
 
 static inline bool ref_input_has_groups(enum ref_input_mode mode)
@@ -83,6 +92,10 @@ float ref_input_target_max(const struct dtype *t);
 
 /* max(RN(absmax / target_max), 1e-30f); NaN for NaN. */
 float ref_input_raw_scale(const struct dtype *t, float absmax);
+
+/* The same for n values times `first`, by the rules of q; and that to 3 mantissa bits. */
+float ref_input_raw(const struct ref_input *q, const float *v, int64_t n, float first);
+float ref_input_m3(const struct ref_input *q, float raw);
 
 /* A raw scale to the format it is stored in, and back to what the data are divided by. e8m0: up
  * to a power of two; a scale that is not finite is 255, a NaN. */

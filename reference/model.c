@@ -137,6 +137,7 @@ static void flush(const struct group *g, int64_t l, struct chains *x)
         } else {
             double f = ref_flush_factor(p, g->row[i], g->col, l);
 
+            f = ldexp(f, g->s->flush_shift);
             x->c1[i] = p->f16_accum ? (float)round_fma(g->f16, f, (double)c0, (double)x->c1[i])
                                     : fmaf((float)f, c0, x->c1[i]);
         }
@@ -188,13 +189,15 @@ static void run_slice(const struct group *g, int slice, double *out)
 
     for (int64_t w = 0; w < warps; w++)
         run_warp(g, slice, w, &x[w]);
-    for (int64_t half = warps / 2; half > 0; half /= 2)
+    for (int64_t w = 1; g->s->warps_in_order && w < warps; w++)
+        add_warp(g, &x[w], &x[0]);
+    for (int64_t half = warps / 2; !g->s->warps_in_order && half > 0; half /= 2)
         for (int64_t w = 0; w < half; w++)
             add_warp(g, &x[w + half], &x[w]);
     for (int i = 0; i < g->lanes; i++) {
         float c = g->is_int ? (float)(int32_t)x[0].i1[i] : x[0].c1[i];
 
-        out[i] = ldexp((double)c, g->shift);
+        out[i] = ldexp((double)c, g->shift - (g->s->flush_k ? g->s->flush_shift : 0));
     }
 }
 
@@ -202,12 +205,14 @@ static void run_slice(const struct group *g, int slice, double *out)
 static void run_group(const struct group *g, uint16_t *codes)
 {
     const struct dtype *c = g->p->c;
+    struct ref_epilogue epilogue = *g->model->epilogue;
     double x[LANES] = {0.0}, out[LANES] = {0.0};
 
+    epilogue.output_shift = g->s->output_shift;
     for (int slice = 0; slice < g->s->slices; slice++) {
         run_slice(g, slice, x);
         for (int i = 0; i < g->lanes; i++) {
-            double h = ref_epilogue_one(g->model->epilogue, g->row[i], g->col, x[i], slice == 0);
+            double h = ref_epilogue_one(&epilogue, g->row[i], g->col, x[i], slice == 0);
 
             out[i] = slice == 0 ? h : round_to(c, out[i] + h);
         }
@@ -246,7 +251,7 @@ static struct group make_group(const struct ref_model *model, const float *w_col
 
     g.f16 = dtype_find("f16");
     g.is_int = !p->a->is_float && (p->int_scale || !g.s->flush_k);
-    g.shift = model->operand_shift + (p->fused_e8m0 ? fused_shift(p, col) : 0);
+    g.shift = g.s->operand_shift + (p->fused_e8m0 ? fused_shift(p, col) : 0);
     g.unshift = ldexp(1.0, -g.shift);
     g.most_at_once = CHUNK;
     if (!p->a->is_float) {

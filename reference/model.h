@@ -6,6 +6,10 @@
  * are those of tc_run; without, IEEE operations as section 4 states them for kernels/cpu; integer
  * activations are summed exactly modulo 2^32 by both. Operands at padded k are zeros, which change
  * no chain: they are left out. The sign of an exact zero is not predicted.
+ *
+ * Fused e8m0 shifts operands in addition to accum->operand_shift: the smallest scale code of
+ * section 8 stands for operands of format b moved into the exponent field of a (or doubled, for
+ * integers).
  */
 #ifndef REFERENCE_MODEL_H
 #define REFERENCE_MODEL_H
@@ -21,13 +25,6 @@ struct ref_model {
     const struct ref_accum *accum;
     const int32_t *s_int; /* n x groups, from ref_int_scales; NULL without integer scales */
     const float *a;       /* m x k, from ref_operand_a */
-
-    /* The instruction is fed w 2^-operand_shift, a number of format a, and the power of two is
-     * put back behind the chain. It matters where this makes w subnormal (its exponent is then
-     * e_min: tensor_core.h); a kernel that feeds integer codes as e4m3 bit patterns has 9. Fused
-     * e8m0 has its own shift in addition: the smallest scale code of section 8 stands for
-     * operands of format b moved into the exponent field of a (or doubled, for integers). */
-    int operand_shift;
 };
 
 /* NULL, or why nothing can be predicted: among others, more than one slice in unknown order. */

@@ -54,6 +54,7 @@ const char *ref_quant_valid(const struct ref_quant *q)
 struct group {
     float scale, inverse; /* what the data use */
     float zero;           /* NaN: open */
+    float least;          /* what code 0 stands for; of zero_on_minimum */
 };
 
 /* A NaN is neither above nor below anything. */
@@ -80,6 +81,19 @@ static float top_of(const struct dtype *t)
     return (float)dtype_max(t);
 }
 
+/* Rule sides_by_size. Divisors are binary64, which shows with 1.499 alone: quotients by whole
+ * numbers round to the same f32. */
+static float scale_by_size(const struct ref_quant *q, float hi, float lo)
+{
+    double m = ldexp(1.0, q->target->bits - 1) - 1.0;
+    bool widened = q->rule == REF_QUANT_RULE_2026_05 || q->target->bits == 1;
+    float larger = (float)((double)fmaxf(hi, -lo) / (m + (widened ? 1.499 : 1.0)));
+    float smaller = (float)((double)fminf(hi, -lo) / (m + (widened ? 0.499 : 0.0)));
+    float scale = fmaxf(larger, smaller);
+
+    return q->allow_negative_scale && !q->use_e8m0_scale && hi > -lo ? -scale : scale;
+}
+
 /* Integers without zero point: the side below zero has one code more, so it takes the larger
  * divisor; with a negative scale the sides change places. */
 static float int_scale(const struct ref_quant *q, float hi, float lo)
@@ -89,6 +103,8 @@ static float int_scale(const struct ref_quant *q, float hi, float lo)
     float more = m + (widened ? 1.499f : 1.0f);
     float less = m + (widened ? 0.499f : 0.0f);
 
+    if (q->sides_by_size)
+        return scale_by_size(q, hi, lo);
     if (!q->allow_negative_scale || q->use_e8m0_scale || hi <= -lo)
         return fmaxf(hi / less, -lo / more);
     return -fmaxf(hi / more, -lo / less);
@@ -130,8 +146,10 @@ static struct group group_of(const struct ref_quant *q, const float *v, int64_t 
     if (q->use_e8m0_scale && q->rule == REF_QUANT_RULE_2026_08)
         g.scale = ref_e8m0_round_up(g.scale);
     g.inverse = 1.0f / g.scale;
-    if (q->has_zero_point)
+    if (q->has_zero_point) {
         g.zero = zero_of(q, lo, g.scale);
+        g.least = q->is_fp_zero_point ? lo : g.zero * -g.scale;
+    }
     *stored = q->use_e8m0_scale ? ref_e8m0_code(g.scale) : bits_of(g.scale);
     return g;
 }
@@ -182,21 +200,42 @@ static uint32_t clamp_code(double x, double last)
     return (uint32_t)(x < 0.0 ? 0.0 : x > last ? last : x);
 }
 
-static uint32_t int_code(const struct ref_quant *q, const struct group *g, float y)
+static uint32_t int_code(const struct ref_quant *q, float y)
 {
     int bits = q->target->bits;
-    double last = ldexp(1.0, bits) - 1.0, half = ldexp(1.0, bits - 1), x;
+    double last = ldexp(1.0, bits) - 1.0, half = ldexp(1.0, bits - 1), x = rint((double)y);
 
-    if (q->has_zero_point) {
-        y += g->zero;
-        return clamp_code(rint((double)y), last);
-    }
-    x = rint((double)y);
+    if (q->has_zero_point)
+        return clamp_code(x, last);
+    if (q->twos_complement && q->target->is_signed)
+        return isnan(x) ? REF_CODE_ANY : clamp_code(x + half, last) - (uint32_t)half;
     if (q->rule == REF_QUANT_RULE_2026_08)
         return clamp_code(x + half, last);
     if (!(x >= -2147483648.0 && x < 2147483648.0))
         return REF_CODE_ANY;
     return (uint32_t)(int64_t)(x + half) & ((1u << bits) - 1u);
+}
+
+/* What is rounded to a code, each operation in f32. Rule scaled_quotient: as the kernel holds it,
+ * divided by what separates the exponents of the target from those of f32. */
+static float quotient(const struct ref_quant *q, const struct group *g, float v)
+{
+    float y;
+
+    if (q->has_zero_point && q->zero_on_minimum) {
+        y = v - g->least;
+        return y * g->inverse;
+    }
+    y = v * g->inverse;
+    if (q->has_zero_point)
+        return y + g->zero;
+    if (q->scaled_quotient && q->target->exp_bits) {
+        int apart = 128 - (1 << (q->target->exp_bits - 1));
+
+        y = (float)ldexp((double)y, -apart);
+        y = (float)ldexp((double)y, apart);
+    }
+    return y;
 }
 
 static void encode_group(const struct ref_quant *q, const struct group *g, const float *v,
@@ -205,9 +244,9 @@ static void encode_group(const struct ref_quant *q, const struct group *g, const
     double top = (double)top_of(q->target);
 
     for (int64_t i = 0; i < n; i++) {
-        float y = v[i] * g->inverse;
+        float y = quotient(q, g, v[i]);
 
-        codes[i] = q->target->is_float ? float_code(q, top, y) : int_code(q, g, y);
+        codes[i] = q->target->is_float ? float_code(q, top, y) : int_code(q, y);
     }
 }
 

@@ -13,8 +13,8 @@
 #include <math.h>
 
 /* In an array of expected codes: every code is right here. (No format has this as a canonical
- * code.) */
-#define REF_CODE_ANY UINT32_MAX
+ * code, and no small negative integer: as f32 it is one of many NaN.) */
+#define REF_CODE_ANY 0xffedcba9u
 
 /* May a kernel write `got` where `want` is expected? Any NaN equals any NaN; -0 and +0 differ. */
 static inline bool ref_code_holds(const struct dtype *t, uint32_t got, uint32_t want)
@@ -36,6 +36,13 @@ struct ref_quant {
     int64_t group; /* along cols; a multiple of 8 that divides cols; 0: cols */
     bool has_scale, use_e8m0_scale, has_zero_point, is_fp_zero_point, allow_negative_scale;
     enum ref_quant_rule rule;
+
+    /* Rules of a provider (docs/semantics-rules.md), each in the place of one formula. */
+    bool zero_on_minimum; /* codes count from the value of the zero point, not to it */
+    bool sides_by_size;   /* D1 divides the larger extreme, whatever its sign */
+    bool scaled_quotient; /* quotients to float codes pass f32's subnormal numbers */
+    bool twos_complement; /* codes of signed integers without zero point, as 32 bits */
+
     const float *inputs; /* rows x cols; f16 and bf16 are widened, exactly (codec16.h) */
 };
 

@@ -2,6 +2,7 @@
 
 #include "reference/fault.h"
 
+#include <math.h>
 #include <stddef.h>
 
 bool ref_weighted_sum_skips(const struct ref_weighted_sum *s, int64_t token, int64_t j)
@@ -26,12 +27,26 @@ static const char *check_ids(const struct ref_weighted_sum *s)
     return NULL;
 }
 
+/* One rounding a slot: a negative product below the least f32 leaves -0, not +0. */
+static float fused_sum(const struct ref_weighted_sum *s, int64_t token, int64_t h)
+{
+    float acc = 0.0f;
+
+    for (int64_t j = 0; j < s->top_k; j++) {
+        int64_t slot = token * s->top_k + j;
+        bool skips = ref_weighted_sum_skips(s, token, j);
+
+        acc = fmaf(skips ? 0.0f : s->inputs[slot * s->width + h], s->weights[slot], acc);
+    }
+    return acc;
+}
+
 static void sum_token(const struct ref_weighted_sum *s, int64_t token, uint32_t *codes)
 {
     for (int64_t h = 0; h < s->width; h++) {
-        float acc = 0.0f;
+        float acc = s->fused ? fused_sum(s, token, h) : 0.0f;
 
-        for (int64_t j = 0; j < s->top_k; j++) {
+        for (int64_t j = 0; !s->fused && j < s->top_k; j++) {
             int64_t slot = token * s->top_k + j;
             float product;
 

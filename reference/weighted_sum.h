@@ -17,6 +17,10 @@ struct ref_weighted_sum {
     const int32_t *topk_ids;   /* tokens x top_k; NULL: nothing is left out */
     const int32_t *expert_map; /* experts; NULL: none. Only with topk_ids */
     int64_t experts;
+
+    /* A rule of a provider (docs/semantics-rules.md): acc = fma(x, w, acc); a slot that is left
+     * out counts as x = +0 with its own weight. */
+    bool fused;
 };
 
 /* Is the entry in slot j of a token left out: its id is negative, or maps to a negative index? */

@@ -1,7 +1,6 @@
 #include "harness/cli/commands.h"
 #include "harness/explain/explain.h"
 #include "harness/kernel/pool.h"
-#include "harness/kernel/provider.h"
 
 #include <unistd.h>
 
@@ -55,7 +54,7 @@ static int run_diagnose(const struct options *o, struct arena *arena, struct err
                        "the filter matches %zu cases; one is explained at a time", plan.count);
         return commands_failed(errs);
     }
-    provider = provider_find(o->provider, errs);
+    provider = commands_provider(o, arena, &plan, errs);
     f = fdopen(out, "w");
     if (provider && !f)
         (void)errs_add(errs, ERR_IO, NOWHERE, "the pipe for the explanation cannot be opened");

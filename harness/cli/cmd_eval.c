@@ -34,7 +34,7 @@ static const struct cli_option options[] = {
     {"answers", OPT_TEXT, OPTION_AT(answers), "FILE", NULL, 0,
      "score the graded outputs of GSM8K's example_model_solutions.jsonl; no configuration"},
     {"gpu", OPT_TEXT, OPTION_AT(gpu), "NAME", NULL, 0,
-     "whose floor holds; left out: the GPU of this machine, or with --server none"},
+     "whose floor holds (h100, a100, ...); left out: the GPU of this machine, or with --server none"},
     {"api-key-env", OPT_TEXT, OPTION_AT(api_key_env), "NAME", NULL, 0,
      "the variable of the environment that holds the server's key"},
     {"out", OPT_OUTS, 0, "KIND:FILE", NULL, 0,
@@ -310,6 +310,8 @@ static int run_configs(const struct options *o, struct arena *arena, struct errs
     struct job *jobs;
     enum err_code rc = commands_eval_check(o, errs);
 
+    if (o->gpu && eval_gpu_check(o->gpu, errs))
+        rc = ERR_USAGE;
     rc = rc ? rc : find_key(o, &how, errs);
     if (o->operand_count) {
         enum err_code loaded =

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { EXIT_INTERRUPTED = 130 };
 
@@ -35,11 +36,30 @@ static bool is_program(const char *word)
     return !strcmp(slash ? slash + 1 : word, "humcheck");
 }
 
+/* A word that stands where a suite does and names no file was not meant as one, unless it looks
+ * like one or stands in the line of a repro. */
+static enum err_code check_suites(const struct options *o, bool repro, struct errs *errs)
+{
+    for (size_t i = 0; i < o->operand_count && !repro; i++) {
+        const char *word = o->operands[i], *dot = strrchr(word, '.');
+
+        if (access(word, F_OK) == 0 || (dot && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml"))))
+            continue;
+        return errs_add(errs, ERR_USAGE, NOWHERE,
+                        "'%.100s' is neither the line of a repro (humcheck kernels SUITE "
+                        "--provider NAME --filter 'CASE' --seed 0x..) nor a suite's file",
+                        word);
+    }
+    return ERR_NONE;
+}
+
 /* Takes "repro:", assignments, the program and "kernels" off the operands, and leaves the suites.
  * One assignment is handed on to the process of the kernel. */
 static enum err_code take_repro(struct options *o, struct arena *arena, char *const **env,
                                 struct errs *errs)
 {
+    bool repro = false;
+
     if (o->operand_count && !strcmp(o->operands[0], "repro:")) {
         o->operands++;
         o->operand_count--;
@@ -56,11 +76,12 @@ static enum err_code take_repro(struct options *o, struct arena *arena, char *co
             return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the environment");
     }
     if (o->operand_count > 1 && is_program(o->operands[0]) && !strcmp(o->operands[1], "kernels")) {
+        repro = true;
         o->operands += 2;
         o->operand_count -= 2;
     }
     if (o->operand_count)
-        return ERR_NONE;
+        return check_suites(o, repro, errs);
     return errs_add(errs, ERR_USAGE, NOWHERE, "explain needs a suite, or the line of a repro");
 }
 

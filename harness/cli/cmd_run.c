@@ -286,6 +286,8 @@ static int run_run(const struct options *o, struct arena *arena, struct errs *er
     enum err_code rc = check_options(o, errs), loaded = load_configs(&b);
 
     rc = rc ? rc : loaded;
+    if (o->gpu && eval_gpu_check(o->gpu, errs))
+        return commands_failed(errs);
     if (!rc && !o->kernels_only)
         rc = check_eval(&b);
     if (!loaded && !o->eval_only) {

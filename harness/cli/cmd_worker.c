@@ -1,6 +1,5 @@
 #include "harness/cli/commands.h"
 #include "harness/kernel/pool.h"
-#include "harness/kernel/provider.h"
 
 #include <unistd.h>
 
@@ -22,7 +21,7 @@ static int run_worker(const struct options *o, struct arena *arena, struct errs 
     pool_protect(&in, &out);
     if (commands_plan(o, arena, &plan, errs))
         return commands_failed(errs);
-    provider = provider_find(o->provider, errs);
+    provider = commands_provider(o, arena, &plan, errs);
     if (!provider)
         return commands_failed(errs);
     return pool_serve(&plan, provider, 1, (size_t)o->memory_mib << 20, in, out);

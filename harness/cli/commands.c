@@ -2,6 +2,8 @@
 #include "harness/cli/machine.h"
 #include "harness/core/build_info.h"
 #include "harness/faults/catalogue.h"
+#include "harness/kernel/provider.h"
+#include "harness/kernel/semantics.h"
 
 const char commands_no_faults[] =
     "this build has no faults; configure one that has: cmake --preset faults";
@@ -50,6 +52,7 @@ enum err_code commands_plan(const struct options *o, struct arena *arena, struct
 {
     struct suite *suites = ARENA_NEW(arena, o->operand_count, struct suite);
     struct plan_options how = {.provider = o->provider,
+                               .semantics = o->semantics,
                                .filter = o->filter,
                                .shard = o->shards ? (int)o->shard : 1,
                                .shards = o->shards ? (int)o->shards : 1,
@@ -61,4 +64,27 @@ enum err_code commands_plan(const struct options *o, struct arena *arena, struct
         return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for %zu suites", o->operand_count);
     TRY(load_suites(o, arena, suites, errs));
     return plan_make(suites, o->operand_count, &how, arena, out, errs);
+}
+
+const struct hum_provider *commands_provider(const struct options *o, struct arena *arena,
+                                             struct plan *plan, struct errs *errs)
+{
+    char own[PROVIDER_PATH];
+    const char *path = o->semantics ? o->semantics : provider_semantics(o->provider, own);
+    const char *kept = path ? arena_printf(arena, "%s", path) : NULL, *name;
+    const struct hum_provider *p;
+    struct semantics semantics;
+
+    if (path && !kept) {
+        (void)errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the table of semantics");
+        return NULL;
+    }
+    if (semantics_load(kept, arena, &semantics, errs))
+        return NULL;
+    p = provider_find(o->provider, errs);
+    name = p ? arena_printf(arena, "%s %s", p->name, p->version) : NULL;
+    plan->rules = name ? semantics_of(&semantics, name) : 0;
+    if (p && !name)
+        (void)errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the name of the provider");
+    return name ? p : NULL;
 }

@@ -22,6 +22,7 @@ extern const struct command command_mutate;
 extern const struct command command_explain;
 extern const struct command command_diagnose;
 extern const struct command command_usual;
+extern const struct command command_coverage;
 
 /* The plan of the suites that are o's operands, under its filter, shard and seed: the same for a
  * run and its workers. Mistakes of all suites are collected before the first failure is
@@ -29,11 +30,19 @@ extern const struct command command_usual;
 MUST_USE enum err_code commands_plan(const struct options *o, struct arena *arena, struct plan *out,
                                      struct errs *errs);
 
+/* The provider, and in plan->rules its semantics: of the file that was named, else its own
+ * (provider.h). NULL: `errs` says why. */
+const struct hum_provider *commands_provider(const struct options *o, struct arena *arena,
+                                             struct plan *plan, struct errs *errs);
+
 /* clang-format off */
 /* Options that decide the plan: rows of the tables of a run and of its workers. */
 #define COMMANDS_PLAN_OPTIONS                                                          \
     {"provider", OPT_TEXT, OPTION_AT(provider), "NAME", "cpu", 0,                      \
-     "whose kernels are run: a built-in name, PATH.so, worker:PROGRAM or humming:PATH"},\
+     "whose kernels are run: a built-in name, PATH.so, worker:PROGRAM, humming:PATH or"  \
+     " humming:VERSION"},                                                              \
+    {"semantics", OPT_TEXT, OPTION_AT(semantics), "FILE", NULL, 0,                     \
+     "where versions of providers differ from the contract; of humming: known already"},\
     {"filter", OPT_TEXT, OPTION_AT(filter), "GLOB", NULL, 0,                           \
      "only cases whose id matches (* ? [..])"},                                        \
     {"shard", OPT_SHARD, 0, "I/N", NULL, 100000, "the I-th of N parts"},               \

@@ -28,6 +28,8 @@ static char *const *make_argv(const struct diagnose_how *how, struct arena *aren
         PUSH("--shrink");
     if (o->filter)
         PUSH("--filter=%s", o->filter);
+    if (o->semantics)
+        PUSH("--semantics=%s", o->semantics);
     if (o->shards)
         PUSH("--shard=%" PRId64 "/%" PRId64, o->shard, o->shards);
     if (o->has_seed)

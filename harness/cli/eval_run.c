@@ -2,6 +2,7 @@
 
 #include "harness/core/proc.h"
 #include "harness/eval/environment.h"
+#include "harness/eval/gpu_memory.h"
 #include "harness/report/escape.h"
 
 #include <inttypes.h>
@@ -12,6 +13,9 @@ enum { LOG_CLEAN = 8192 };
 
 /* Between SIGTERM and SIGKILL: engines give back GPU memory and shared memory. */
 static const double grace_s = 30.0;
+
+/* A driver takes a moment to clear what a server held. */
+static const double memory_s = 10.0;
 
 /* Nobody waits for long for a server that somebody else has started. */
 static const double attached_s = 60.0;
@@ -83,12 +87,23 @@ static void print_log(const char *path, struct arena *arena)
     }
 }
 
+/* The answers are there by now and lose nothing, so it is no error of this run. */
+static void tell_memory(const struct eval_run *run, const struct eval *e,
+                        const struct gpu_memory *before)
+{
+    char text[GPU_MEMORY_TEXT];
+
+    if (*gpu_memory_wait(before, memory_s, run->how->interrupted, text))
+        (void)fprintf(stderr, "%s: %s (warning)\n", e->config->name, text);
+}
+
 static enum err_code run_server(struct eval_run *run, struct eval *e, struct eval_row *row,
                                 struct errs *errs)
 {
     struct server_start how = {.grace_s = grace_s, .arena = run->arena};
     const char *url;
     enum err_code rc, stopped;
+    struct gpu_memory before;
 
     TRY(server_free_port(&how.port, errs));
     how.argv = server_command(e->config, how.port, run->arena);
@@ -98,10 +113,12 @@ static enum err_code run_server(struct eval_run *run, struct eval *e, struct eva
     if (!how.argv || !how.env || !how.log || !url)
         return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory to start a server");
     eval_show_command(e->config, how.argv);
+    gpu_memory_read(&before);
     TRY(server_run(&how, &e->server, errs));
     rc = ask(run, e, url, (double)e->config->startup_max_wait_seconds.value, row, errs);
     stopped = server_stop(e->server, errs);
     e->server = NULL;
+    tell_memory(run, e, &before);
     if (rc == ERR_INFRA && !*run->how->interrupted)
         print_log(how.log, run->arena);
     return rc ? rc : stopped;

@@ -7,10 +7,10 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_run,       &command_kernels, &command_derive, &command_list,
-    &command_weights,   &command_config,  &command_eval,   &command_replay_server,
-    &command_supervise, &command_data,    &command_mutate, &command_explain,
-    &command_diagnose,  &command_doctor,  &command_worker, &command_usual};
+    &command_run,    &command_kernels, &command_derive,        &command_list,      &command_weights,
+    &command_config, &command_eval,    &command_replay_server, &command_supervise, &command_data,
+    &command_mutate, &command_explain, &command_diagnose,      &command_doctor,    &command_worker,
+    &command_usual,  &command_coverage};
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 /* Address space for suites and plans; 100,000 cases take about 60 MB of it. */

@@ -17,7 +17,9 @@ struct parser {
     const struct command *c;
     struct options *out;
     const char **operands, **outs; /* where the lists of *out grow; room for argc each */
-    bool *seen;                    /* by option: given already */
+    size_t most;                   /* of an option: argc */
+    struct arena *arena;
+    bool *seen; /* by option: given already */
     struct errs *errs;
 };
 
@@ -63,6 +65,37 @@ static bool parse_seconds(const char *text, int64_t max, double *out)
     return end != text && !*end && *out > 0 && *out <= (double)max;
 }
 
+/* "90s", "10m", "1.5h". */
+static bool parse_time(const char *text, int64_t max, double *out)
+{
+    static const struct {
+        char letter;
+        double seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
+    size_t n = strspn(text, "0123456789.");
+    char number[32];
+
+    if (n >= sizeof number || !text[n] || text[n + 1])
+        return false;
+    (void)snprintf(number, sizeof number, "%.*s", (int)n, text);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (text[n] == units[i].letter && parse_seconds(number, max, out)) {
+            *out *= units[i].seconds;
+            return *out <= (double)max;
+        }
+    return false;
+}
+
+static bool append(struct option_list *list, size_t most, struct arena *arena, const char *value)
+{
+    if (!list->items)
+        list->items = ARENA_NEW(arena, most, const char *);
+    if (!list->items)
+        return false;
+    list->items[list->count++] = value;
+    return value[0] != '\0';
+}
+
 static bool parse_shard(const char *text, int64_t max, struct options *out)
 {
     const char *slash = strchr(text, '/');
@@ -88,12 +121,19 @@ static bool store(struct parser *p, const struct cli_option *o, const char *valu
     case OPT_OUTS:
         p->outs[p->out->out_count++] = value;
         return true;
+    case OPT_LIST:
+        (void)snprintf(expected, size, "a text that is not empty");
+        return append(member, p->most, p->arena, value);
     case OPT_COUNT:
         (void)snprintf(expected, size, "a whole number from 1 to %" PRId64, o->max);
         return parse_count(value, value + strlen(value), o->max, member);
     case OPT_SECONDS:
         (void)snprintf(expected, size, "seconds above 0, up to %" PRId64, o->max);
         return parse_seconds(value, o->max, member);
+    case OPT_TIME:
+        (void)snprintf(expected, size, "a time such as 90s, 10m or 1.5h, up to %" PRId64 "h",
+                       o->max / 3600);
+        return parse_time(value, o->max, member);
     case OPT_SEED:
         (void)snprintf(expected, size, "a 64-bit number, decimal or 0x hexadecimal");
         p->out->has_seed = true;
@@ -143,7 +183,7 @@ static int parse_option(struct parser *p, const char *arg, const char *next)
     else if (o->type != OPT_FLAG && !value)
         (void)errs_add(p->errs, ERR_USAGE, NOWHERE, "--%s needs a value: %s", o->name, o->arg);
     else if (o != &help_option && o->type != OPT_FLAG && o->type != OPT_OUTS &&
-             p->seen[o - p->c->options])
+             o->type != OPT_LIST && p->seen[o - p->c->options])
         (void)errs_add(p->errs, ERR_USAGE, NOWHERE, "--%s is given twice", o->name);
     else if (!store(p, o, value, expected, sizeof expected))
         (void)errs_add(p->errs, ERR_USAGE, NOWHERE, "--%s needs %s, got '%s'", o->name, expected,
@@ -201,7 +241,7 @@ enum err_code options_parse(const struct command *c, int argc, char *const argv[
                             struct arena *arena, struct options *out, struct errs *errs)
 {
     struct errs mistakes = {0};
-    struct parser p = {.c = c, .out = out, .errs = &mistakes};
+    struct parser p = {.c = c, .out = out, .errs = &mistakes, .most = (size_t)argc, .arena = arena};
     enum err_code rc = ERR_NONE;
     char line[2 * ERR_TEXT];
 

@@ -13,13 +13,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct option_list {
+    const char **items; /* in the order given; NULL: none */
+    size_t count;
+};
+
 /* What all commands may be told. Texts point into argv. */
 struct options {
     const char *const *operands;
     size_t operand_count;
     const char *const *outs; /* each --out */
     size_t out_count;
-    const char *provider, *filter, *support;
+    const char *provider, *filter, *support, *against, *semantics;
     int64_t jobs;       /* 0: not given */
     int64_t memory_mib; /* 0: not given */
     int64_t max_fail;   /* 0: not given */
@@ -31,19 +36,26 @@ struct options {
     const char *model_config;                                               /* of `derive` */
     int64_t limit, concurrency, port;                                       /* 0: not given */
     double case_seconds, seconds, diagnose_seconds;
+    double budget_seconds; /* 0: not given */
+    struct option_list history, changed;
+    const char *touches, *known;
     int64_t shard, shards; /* I of N; 0 of 0: not given */
     uint64_t seed;
     bool has_seed;
+    const char *records; /* of `coverage`, as is `sm`, the compute capability: 90 for 9.0 */
+    int64_t sm;
     bool shrink, no_diagnosis, list, in_process, no_timing, quiet, verbose, help, full, fresh,
-        explain, kernels_only, eval_only;
+        explain, kernels_only, eval_only, all_cases, fail_on_change;
 };
 
 enum option_type {
     OPT_FLAG,    /* bool */
     OPT_TEXT,    /* const char *, not empty */
     OPT_OUTS,    /* appended to outs */
+    OPT_LIST,    /* struct option_list, which each appends to; not empty */
     OPT_COUNT,   /* int64_t, 1 to max */
     OPT_SECONDS, /* double, above 0 to max */
+    OPT_TIME,    /* double, seconds: a number with its unit, as 90s, 10m or 1.5h, up to max */
     OPT_SEED,    /* seed and has_seed: 64 bits, 0x hexadecimal or decimal */
     OPT_SHARD    /* shard and shards: I/N, 1 <= I <= N <= max */
 };

@@ -1,5 +1,6 @@
 #include "harness/cli/run_result.h"
 
+#include "harness/cli/json_lines.h"
 #include "harness/config/source.h"
 #include "harness/report/escape.h"
 #include "harness/report/sink_file.h"
@@ -51,20 +52,27 @@ static struct run_entry *find_entry(struct run_row *row, const char *id, struct 
     return e->name ? e : NULL;
 }
 
-static enum err_code take_record(const char *path, const struct json *r, struct run_row *rows,
-                                 size_t count, struct arena *arena, struct errs *errs)
+struct reading {
+    struct run_row *rows;
+    size_t count;
+    struct arena *arena;
+};
+
+static enum err_code take_record(void *context, const struct json *r, struct place at,
+                                 struct errs *errs)
 {
+    const struct reading *x = context;
     const char *suite = json_text(json_get(r, "suite")), *id = json_text(json_get(r, "case"));
     const char *verdict = json_text(json_get(r, "verdict"));
-    struct run_row *row = suite ? find_suite(rows, count, suite) : NULL;
+    struct run_row *row = suite ? find_suite(x->rows, x->count, suite) : NULL;
     struct run_entry *e;
     int v = 0;
 
     while (verdict && v < VERDICT_COUNT && strcmp(verdict_name((enum verdict)v), verdict) != 0)
         v++;
     if (!row || !id || !verdict || v == VERDICT_COUNT)
-        return errs_add(errs, ERR_INFRA, place_at(path, 0, 0), "this is no record of this run");
-    e = find_entry(row, id, arena);
+        return errs_add(errs, ERR_INFRA, place_at(at.file, 0, 0), "this is no record of this run");
+    e = find_entry(row, id, x->arena);
     if (!e)
         return no_memory(errs);
     e->counts[v]++;
@@ -72,40 +80,13 @@ static enum err_code take_record(const char *path, const struct json *r, struct 
     return ERR_NONE;
 }
 
-static enum err_code read_lines(FILE *f, const char *path, struct run_row *rows, size_t count,
-                                struct arena *arena, struct errs *errs)
-{
-    struct json_source src = {.file = path};
-    enum err_code rc = ERR_NONE;
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t size;
-
-    while (!rc && (size = getline(&line, &room, f)) > 0) {
-        const struct json *record = NULL;
-
-        src.text = line;
-        src.size = (size_t)size;
-        rc = json_parse(&src, arena, &record, errs);
-        rc = rc ? rc : take_record(path, record, rows, count, arena, errs);
-        src.at += (uint64_t)size;
-    }
-    free(line);
-    return rc;
-}
-
 enum err_code run_read_kernels(const char *path, struct run_row *rows, size_t count,
                                struct arena *arena, struct errs *errs)
 {
-    FILE *f = fopen(path, "re");
-    enum err_code rc;
+    struct reading reading = {rows, count, arena};
+    const struct json_lines lines = {path, arena, take_record, &reading};
 
-    if (!f)
-        return errs_add(errs, ERR_IO, place_at(path, 0, 0), "the records cannot be read: %s",
-                        strerror(errno));
-    rc = read_lines(f, path, rows, count, arena, errs);
-    (void)fclose(f);
-    return rc;
+    return json_lines_read(&lines, errs);
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */

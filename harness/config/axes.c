@@ -19,8 +19,9 @@ static const char *const scale_2_words[] = {"none", "tensor", "channel", NULL};
 static const char *const zero_words[] = {"none", "int", "float", NULL};
 static const char *const mma_words[] = {"mma", "wgmma", "umma", "mxmma", NULL};
 static const char *const check_words[] = {
-    "exact", "readout", "bound", "ulp",     "model",    "invariant",  "deterministic",
-    "alias", "guard",   "locks", "special", "contract", "exhaustive", NULL};
+    "exact",     "readout",       "bound",      "ulp",   "model",
+    "invariant", "deterministic", "alias",      "guard", "locks",
+    "special",   "contract",      "exhaustive", "graph", NULL};
 static const char *const fill_words[] = {"E1", "E2", "W", "S", "P", "O", "C", "X", "R", NULL};
 static const char *const data_words[] = {"normal", "lognormal", "outliers", "positive", NULL};
 static const char *const scales_words[] = {"fill", "all", NULL};
@@ -39,6 +40,9 @@ static const char *const input_layout_words[] = {"normal",         "grouped", "p
 static const char *const activation_words[] = {"none",  "silu",   "gelu", "gelu_tanh",
                                                "relu2", "swiglu", NULL};
 static const char *const form_words[] = {"unary", "split", "interleaved", NULL};
+static const char *const copy_words[] = {"false", "true",        "plain",       "mbarrier", "a",
+                                         "b",     "a_b",         "c",           "scales",   "bias",
+                                         "as",    "multicast_a", "multicast_b", NULL};
 static const char *const tuning_words[] = {"axes", "provider", NULL};
 static const char *const swiglu_words[] = {"plain", "gpt_oss", NULL};
 static const char *const place_words[] = {"separate", "workspace1", NULL};
@@ -95,8 +99,9 @@ const struct axis axes[AX_COUNT] = {
     [AX_CTAS]           = {"num_ctas_per_sm",           AXIS_INT,    false, false, GEMM, "1",        I(1, 8),            "thread blocks an SM"},
     [AX_STAGES]         = {"num_stages",                AXIS_INT,    true,  false, GEMM, "auto",     I(2, 8),            "pipeline stages"},
     [AX_WARP_SPEC]      = {"use_warp_spec",             AXIS_BOOL,   false, false, GEMM, "false",    NO,                 "producer and consumer warps"},
-    [AX_TMA]            = {"use_tma",                   AXIS_BOOL,   false, false, GEMM, "false",    NO,                 "bulk tensor copies for all operands"},
+    [AX_TMA]            = {"use_tma",                   AXIS_WORD,   false, false, GEMM, "false",    W(copy_words),      "how tensors are copied. true: bulk tensor copies (TMA) of a, b, c, scales and bias, multicast_: by pairs of blocks; a name: TMA of that alone; false, mbarrier: cp.async; plain: loads"},
     [AX_WRITE_SPLITS]   = {"num_write_splits",          AXIS_INT,    false, false, GEMM, "1",        I(1, 2),            "parts in which a tile is written"},
+    [AX_RASTER]         = {"raster_group_m",            AXIS_INT,    false, false, GEMM, "1",        I(1, 64),           "rows of tiles that are walked through together"},
     [AX_TUNING]         = {"tuning",                    AXIS_WORD,   false, false, GEMM, "axes",     W(tuning_words),    "provider: its heuristics choose everything, stream-K and copies too; axes: tile and stages only, the rest is what the axes above say"},
     [AX_INPUT]          = {"input_dtype",               AXIS_FORMAT, false, true,  QUANT | INPUT | HADAMARD | SUM, "bf16", NO, "format of the values: f16, bf16 or f32"},
     [AX_BITS]           = {"bits",                      AXIS_INT,    false, true,  PACK, "4",        I(1, 8),            "width of a code"},

@@ -62,6 +62,7 @@ enum axis_id {
     AX_WARP_SPEC,
     AX_TMA,
     AX_WRITE_SPLITS,
+    AX_RASTER,
     AX_TUNING,
     AX_INPUT,
     AX_BITS,

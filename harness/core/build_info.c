@@ -1,7 +1,10 @@
 #include "harness/core/build_info.h"
 
 #include <cjson/cJSON.h>
+#include <curl/curl.h>
 #include <libxml/parser.h>
+#include <microhttpd.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,11 +50,34 @@ static const char *xml_loaded(char *buf, size_t size)
     return buf;
 }
 
+static const char *sqlite_loaded(char *buf, size_t size)
+{
+    (void)snprintf(buf, size, "%s", sqlite3_libversion());
+    return buf;
+}
+
+static const char *curl_loaded(char *buf, size_t size)
+{
+    const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
+
+    (void)snprintf(buf, size, "%s with %s", v->version, v->ssl_version ? v->ssl_version : "no TLS");
+    return buf;
+}
+
+static const char *microhttpd_loaded(char *buf, size_t size)
+{
+    (void)snprintf(buf, size, "%s", MHD_get_version());
+    return buf;
+}
+
 /* clang-format off */
 const struct build_library build_libraries[] = {
-    {"libyaml", "reads suites",        yaml_loaded},
-    {"cJSON",   "writes JSON lines",   cjson_loaded},
-    {"libxml2", "writes JUnit XML",    xml_loaded},
+    {"libyaml",       "reads suites",          yaml_loaded},
+    {"cJSON",         "writes JSON lines",     cjson_loaded},
+    {"libxml2",       "writes JUnit XML",      xml_loaded},
+    {"SQLite",        "keeps answers",         sqlite_loaded},
+    {"libcurl",       "asks servers",          curl_loaded},
+    {"libmicrohttpd", "serves kept answers",   microhttpd_loaded},
 };
 /* clang-format on */
 const int build_library_count = sizeof build_libraries / sizeof build_libraries[0];

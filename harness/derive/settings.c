@@ -120,7 +120,7 @@ static void check_gpu(struct reader *r, const struct eval_env *e, int needed, co
     for (int i = 0; row && i < GPUS; i++)
         has = strcmp(gpus[i].gpu, row) ? has : gpus[i].capability;
     if (gpu && !has) {
-        failed(r, errs_add(r->errs, ERR_USAGE, NOWHERE, "the GPU '%.60s' is not known", gpu));
+        failed(r, eval_gpu_check(gpu, r->errs));
         return;
     }
     if (!e || !has)

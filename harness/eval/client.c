@@ -101,7 +101,8 @@ static enum client_next judge(const struct run *r, const struct slot *s, CURLcod
 {
     (void)curl_easy_getinfo(s->exchange.easy, CURLINFO_RESPONSE_CODE, &reply->status);
     client_redact(s->exchange.body.data, s->exchange.body.bytes, r->o->api_key);
-    if (code) {
+    if (code) { /* the head may have come, and said 200 */
+        reply->status = 0;
         reply->outcome = CLIENT_TRANSPORT;
         return client_after_transport((int)code);
     }

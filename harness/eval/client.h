@@ -50,7 +50,7 @@ struct client_reply {
     size_t index; /* of the job */
     enum client_outcome outcome;
     int attempts;
-    long status;      /* HTTP status of the last attempt; 0: no reply */
+    long status;      /* HTTP status of the last attempt; 0: no complete reply */
     const char *body; /* of the last attempt, as far as it came; body[bytes] is 0; never NULL */
     size_t bytes;
     double started_s;              /* first attempt, in seconds since client_run began */

@@ -159,6 +159,9 @@ extern const char *const eval_gpus[];
 /* The row of eval_gpus[] whose word stands in a product's name; NULL: none. */
 const char *eval_gpu_of(const char *product);
 
+/* ERR_USAGE, with what was probably meant, if there is none. */
+enum err_code eval_gpu_check(const char *product, struct errs *errs);
+
 /* The value of a flag of the server's command line ("--moe-backend"): what follows it or its '=',
  * where it is given last; "" for a flag without a value; NULL: not given. '_' and '-' are the same,
  * as in vLLM. */

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -36,6 +37,48 @@ const char *eval_gpu_of(const char *product)
         product += n ? n : 1;
     }
     return NULL;
+}
+
+/* The `n` characters in lower case; "" if they are no word of letters and digits that fits. */
+static const char *lower_word(const char *text, size_t n, char word[HINT])
+{
+    size_t i = 0;
+
+    if (n < HINT && n && strspn(text, "0123456789") < n)
+        for (; i < n; i++)
+            word[i] = (char)(tolower)((unsigned char)text[i]);
+    word[i] = '\0';
+    return word;
+}
+
+/* The first word of a product's name that is near to one of ours. */
+static const char *gpu_hint(const char *product, char hint[HINT])
+{
+    hint[0] = '\0';
+    while (*product && !hint[0]) {
+        size_t n = word_length(product);
+        char word[HINT];
+        struct near near = near_to(lower_word(product, n, word));
+
+        near_offer_all(&near, eval_gpus);
+        (void)near_hint(&near, hint, HINT);
+        product += n ? n : 1;
+    }
+    return hint;
+}
+
+enum err_code eval_gpu_check(const char *product, struct errs *errs)
+{
+    char known[CONFIG_SHOWN] = "", hint[HINT];
+    size_t used = 0;
+
+    if (eval_gpu_of(product))
+        return ERR_NONE;
+    for (size_t i = 0; eval_gpus[i] && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                 eval_gpus[i]);
+    return errs_add(errs, ERR_USAGE, NOWHERE, "the GPU '%.60s' is not known%s (known: %s)", product,
+                    gpu_hint(product, hint), known);
 }
 
 /* clang-format off */

@@ -197,7 +197,18 @@ static void judge_drafts(const struct eval *e, struct eval_result *out)
 
     if (out->drafts.drafts)
         out->acceptance_length = 1.0 + (double)out->drafts.accepted / (double)out->drafts.drafts;
-    if (out->verdict == SCORE_INCONCLUSIVE || out->acceptance_length >= least->value)
+    if (out->verdict == SCORE_INCONCLUSIVE)
+        return;
+    if (out->drafts.lost) {
+        if (out->verdict == SCORE_PASS)
+            out->verdict = SCORE_INCONCLUSIVE;
+        (void)snprintf(out->why + n, sizeof out->why - n,
+                       "; the drafts of a session that was cut off are not counted, acceptance "
+                       "length %g needed",
+                       least->value);
+        return;
+    }
+    if (out->acceptance_length >= least->value)
         return;
     out->verdict = SCORE_FAIL;
     if (out->drafts.drafts)

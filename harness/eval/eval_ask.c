@@ -137,29 +137,38 @@ static void tick(void *ctx, const struct client_stats *s)
         e->o->progress(e->o->ctx, &e->progress);
 }
 
-/* The counters of speculative decoding. Without them: zeros, which fail the gate. */
-static struct store_drafts read_drafts(const struct eval *e, const char *url)
+/* The counters of speculative decoding. A page without them: zeros, which fail the gate. false:
+ * there is no page. */
+static bool read_drafts(const struct eval *e, const char *url, struct store_drafts *out,
+                        char started[SERVER_STARTED_TEXT])
 {
     const char *page_url = arena_printf(e->arena, "%s/metrics", url);
-    struct store_drafts d = {0, 0};
     struct client_page page;
 
-    if (page_url && client_get(page_url, e->o->api_key, page_s, e->arena, &page) &&
-        page.status == 200 && !server_drafts(page.body, &d))
-        d = (struct store_drafts){0, 0};
-    return d;
+    if (!page_url || !client_get(page_url, e->o->api_key, page_s, e->arena, &page) ||
+        page.status >= 500)
+        return false;
+    if (page.status != 200 || !server_drafts(page.body, out))
+        *out = (struct store_drafts){0};
+    (void)server_started(page.body, started);
+    return true;
 }
 
-static enum err_code keep_drafts(struct eval *e, const char *url, struct store_drafts before,
-                                 struct errs *errs)
+static enum err_code begin_drafts(struct eval *e, const char *url, struct errs *errs)
 {
-    struct store_drafts now = read_drafts(e, url);
+    char started[SERVER_STARTED_TEXT] = "";
+    struct store_drafts now;
+    bool known = read_drafts(e, url, &now, started);
 
-    if (now.drafts < before.drafts || now.accepted < before.accepted)
-        return ERR_NONE; /* the server started anew meanwhile */
-    now.drafts -= before.drafts;
-    now.accepted -= before.accepted;
-    return store_add_drafts(e->store, now, errs);
+    return store_begin_drafts(e->store, known ? &now : NULL, *started ? started : NULL, errs);
+}
+
+static enum err_code end_drafts(struct eval *e, const char *url, struct errs *errs)
+{
+    char started[SERVER_STARTED_TEXT];
+    struct store_drafts now;
+
+    return read_drafts(e, url, &now, started) ? store_end_drafts(e->store, &now, errs) : ERR_NONE;
 }
 
 static enum err_code ask(struct eval *e, const char *url, struct errs *errs)
@@ -196,12 +205,14 @@ static enum err_code ask(struct eval *e, const char *url, struct errs *errs)
 enum err_code eval_ask(struct eval *e, const char *url, struct errs *errs)
 {
     bool drafts = e->config->min_acceptance_length.set;
-    struct store_drafts before = {0, 0};
+    enum err_code rc, ended = ERR_NONE;
 
     if (!e->pending_count)
         return ERR_NONE;
     if (drafts)
-        before = read_drafts(e, url);
-    TRY(ask(e, url, errs));
-    return drafts ? keep_drafts(e, url, before, errs) : ERR_NONE;
+        TRY(begin_drafts(e, url, errs));
+    rc = ask(e, url, errs);
+    if (drafts)
+        ended = end_drafts(e, url, errs);
+    return rc ? rc : ended;
 }

@@ -1,5 +1,7 @@
 #include "harness/eval/fetch.h"
 
+#include "harness/core/cache.h"
+
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,18 +33,17 @@ struct transfer {
 
 const char *fetch_cache(struct arena *arena, struct errs *errs)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const char *folder = NULL;
+    const char *folder;
+    char path[PATH];
 
-    if (cache && cache[0] == '/')
-        folder = arena_printf(arena, "%s/humcheck/gsm8k", cache);
-    else if (home && home[0] == '/')
-        folder = arena_printf(arena, "%s/.cache/humcheck/gsm8k", home);
-    else
+    if (!cache_path("gsm8k", path, sizeof path)) {
         (void)errs_add(errs, ERR_CONFIG, NOWHERE,
                        "neither XDG_CACHE_HOME nor HOME is an absolute path: name a folder with "
                        "--data");
-    if (!folder && !errs->count)
+        return NULL;
+    }
+    folder = arena_strdup(arena, path);
+    if (!folder)
         (void)errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the cache's path");
     return folder;
 }

@@ -85,4 +85,8 @@ const char *server_log_tail(const char *path, struct arena *arena);
 struct store_drafts;
 bool server_drafts(const char *metrics, struct store_drafts *out);
 
+/* When the process that serves /metrics started, as it says; "" if it does not. */
+enum { SERVER_STARTED_TEXT = 40 };
+const char *server_started(const char *metrics, char buf[SERVER_STARTED_TEXT]);
+
 #endif

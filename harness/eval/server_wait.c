@@ -232,7 +232,7 @@ bool server_drafts(const char *metrics, struct store_drafts *out)
 {
     bool drafts = false, accepted = false;
 
-    *out = (struct store_drafts){0, 0};
+    *out = (struct store_drafts){0};
     for (const char *line = metrics; line && *line;) {
         if (add_counter(line, "vllm:spec_decode_num_drafts_total", &out->drafts))
             drafts = true;
@@ -242,4 +242,19 @@ bool server_drafts(const char *metrics, struct store_drafts *out)
         line += line != NULL;
     }
     return drafts && accepted;
+}
+
+const char *server_started(const char *metrics, char buf[SERVER_STARTED_TEXT])
+{
+    static const char name[] = "process_start_time_seconds ";
+
+    buf[0] = '\0';
+    for (const char *line = metrics; line && *line;) {
+        if (!strncmp(line, name, sizeof name - 1))
+            (void)snprintf(buf, SERVER_STARTED_TEXT, "%.*s",
+                           (int)strcspn(line + sizeof name - 1, "\r\n"), line + sizeof name - 1);
+        line = strchr(line, '\n');
+        line += line != NULL;
+    }
+    return buf;
 }

@@ -30,7 +30,6 @@ static const char schema[] =
     " name TEXT NOT NULL, config TEXT NOT NULL, gating TEXT NOT NULL,"
     " questions INTEGER NOT NULL CHECK (questions > 0),"
     " started INTEGER NOT NULL," /* seconds since 1970 */
-    " drafts INTEGER NOT NULL DEFAULT 0, drafts_accepted INTEGER NOT NULL DEFAULT 0,"
     " config_sha256 TEXT NOT NULL, protocol TEXT NOT NULL, prompts_sha256 TEXT NOT NULL,"
     " data TEXT NOT NULL, sampling TEXT NOT NULL, concurrency TEXT NOT NULL,"
     " gpu TEXT NOT NULL, tool TEXT NOT NULL, model TEXT, server TEXT) STRICT;"
@@ -50,7 +49,13 @@ static const char schema[] =
     " extractor TEXT NOT NULL, text TEXT NOT NULL,"
     " valid INTEGER NOT NULL CHECK (valid IN (0, 1)),"
     " correct INTEGER NOT NULL CHECK (correct IN (0, 1)),"
-    " PRIMARY KEY (question, extractor)) STRICT, WITHOUT ROWID;";
+    " PRIMARY KEY (question, extractor)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE session("
+    " id INTEGER PRIMARY KEY,"
+    " answers INTEGER NOT NULL," /* there were so many when it began; -1: another run's */
+    " server TEXT, drafts_before INTEGER, accepted_before INTEGER,"
+    " drafts INTEGER, accepted INTEGER," /* NULL until it has ended */
+    " CHECK ((drafts IS NULL) = (accepted IS NULL))) STRICT;";
 
 /* A row with an answer is final: then nothing is changed, which sqlite3_changes() tells. */
 static const char *const put_sql[PUTS] = {

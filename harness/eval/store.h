@@ -1,7 +1,8 @@
 /* store.h - the answers of one run on disk, each one as soon as it is there.
  *
  * A store is one SQLite file: table `run` (one row: what was asked, of whom, how), table `answer`
- * (one row a question) and table `extraction` (what each extractor read in it). It is in WAL mode
+ * (one row a question), table `extraction` (what each extractor read in it) and table `session`
+ * (what a server counted of speculative decoding, where that is asked for). It is in WAL mode
  * while it is open, and each answer is one transaction: a process killed at any moment leaves
  * every answer that store_put had returned for, whole, and nothing else. A closed store is a single
  * file again.
@@ -26,7 +27,7 @@
 #include <stdint.h>
 
 /* Version of the tables (PRAGMA user_version); another one is refused. */
-enum { STORE_SCHEMA = 1 };
+enum { STORE_SCHEMA = 2 };
 
 enum store_part {
     STORE_CONFIG,      /* SHA-256 of the configuration file */
@@ -117,10 +118,25 @@ MUST_USE enum err_code store_find(struct store *s, const char *prompt_sha256,
 /* What the rows add up to. */
 MUST_USE enum err_code store_tally(struct store *s, struct tally *out, struct errs *errs);
 
-/* Counts of speculative decoding, added up over the sessions of a run. */
+/* Counts of speculative decoding: what a server counted since it started, or the sum over the
+ * sessions of a run. */
 struct store_drafts {
     uint64_t drafts, accepted;
+    size_t lost; /* sessions with answers whose counts are not in the sum; of a server: 0 */
 };
+
+/* A session begins: the difference between `now` (NULL: cannot be read) and what store_end_drafts
+ * is given counts. If the process is killed in between it does not, unless a later session begins
+ * with the same server: that one then goes on from where the killed one began. `server` is a text
+ * that changes when the server is started anew; NULL: there is none. */
+MUST_USE enum err_code store_begin_drafts(struct store *s, const struct store_drafts *now,
+                                          const char *server, struct errs *errs);
+
+/* Counters below those of the beginning are another server's: the session stays lost. */
+MUST_USE enum err_code store_end_drafts(struct store *s, const struct store_drafts *now,
+                                        struct errs *errs);
+
+/* The sums of another run. */
 MUST_USE enum err_code store_add_drafts(struct store *s, struct store_drafts d, struct errs *errs);
 MUST_USE enum err_code store_get_drafts(struct store *s, struct store_drafts *out,
                                         struct errs *errs);

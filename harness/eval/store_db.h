@@ -53,6 +53,7 @@ struct store {
     size_t questions;
     char *part; /* what store_part returned; owned */
     sqlite3_stmt *put[PUTS];
+    int64_t session; /* whose drafts are being counted */
 };
 
 /* The path, or words for it. */

@@ -2,9 +2,6 @@
 
 #include "harness/eval/store_db.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 static const char *column_text(sqlite3_stmt *st, int at)
 {
     return (const char *)sqlite3_column_text(st, at);
@@ -125,26 +122,4 @@ enum err_code store_tally(struct store *s, struct tally *out, struct errs *errs)
     rc = step == SQLITE_DONE ? ERR_NONE : store_db_failed(&s->db, "read", errs);
     (void)sqlite3_finalize(st);
     return rc;
-}
-
-enum err_code store_add_drafts(struct store *s, struct store_drafts d, struct errs *errs)
-{
-    char sql[160];
-
-    TRY(store_writable(s, errs));
-    (void)snprintf(sql, sizeof sql,
-                   "UPDATE run SET drafts = drafts + %" PRIu64
-                   ", drafts_accepted = drafts_accepted + %" PRIu64,
-                   d.drafts, d.accepted);
-    return store_db_exec(&s->db, sql, errs);
-}
-
-enum err_code store_get_drafts(struct store *s, struct store_drafts *out, struct errs *errs)
-{
-    int64_t drafts = 0, accepted = 0;
-
-    TRY(store_db_number(&s->db, "SELECT drafts FROM run", &drafts, errs));
-    TRY(store_db_number(&s->db, "SELECT drafts_accepted FROM run", &accepted, errs));
-    *out = (struct store_drafts){(uint64_t)drafts, (uint64_t)accepted};
-    return ERR_NONE;
 }

@@ -91,7 +91,8 @@ void explain_rerun(struct explain *x, const int64_t v[AX_COUNT])
     static const struct suite suite = {.path = "explain.yaml", .name = "explain"};
     struct plan_case c = {.suite = &suite, .id = "explain/case"};
     struct plan_problem problem = {.first = 0, .count = 1, .m = v[AX_M]};
-    struct plan plan = {.cases = &c, .count = 1, .problems = &problem, .problem_count = 1};
+    struct plan plan = {
+        .cases = &c, .count = 1, .problems = &problem, .problem_count = 1, .rules = x->rules};
 
     memcpy(c.v, v, sizeof c.v);
     runner_problem(x->runner, &plan, 0, 0, 1, &x->hooks);
@@ -447,6 +448,7 @@ void explain_case(struct explain *x, const struct plan *plan, size_t index,
     memcpy(v, plan->cases[index].v, sizeof v);
     memcpy(small, v, sizeof small);
     x->deadline = start + budget;
+    x->rules = plan->rules;
     rerun_planned(x, plan, index);
     if (x->last.verdict != VERDICT_FAIL) {
         if (x->last.verdict == VERDICT_PASS)

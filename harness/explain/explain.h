@@ -30,6 +30,7 @@ struct explain_sink {
 struct explain {
     struct runner *runner; /* provider, handle, threads; its arenas are those of reruns */
     struct runner_hooks hooks;
+    uint32_t rules;       /* of the provider (semantics.h): of the plan explained */
     struct record last;   /* of the last rerun */
     struct arena probes;  /* what lives as long as the explanation */
     struct arena scratch; /* of one prediction, one sentence */

@@ -149,7 +149,7 @@ static bool run(struct explain *x, const int64_t v[AX_COUNT], struct probe *out,
     if (!q)
         return sorry(why, "memory is out");
     arena_reset(&x->scratch); /* of the launch */
-    text = problem_make(out->v, v[AX_M], x->runner->threads, &x->probes, q);
+    text = problem_make(out->v, x->rules, v[AX_M], x->runner->threads, &x->probes, q);
     if (!text)
         text = q->inexact;
     if (!text)
@@ -223,7 +223,7 @@ static bool resize(const int64_t v[AX_COUNT], int turn, int64_t out[AX_COUNT],
                                              : CHECK_EXACT;
     out[AX_DATA] = DATA_NORMAL;
     out[AX_PAD_N] = out[AX_PAD_K] = out[AX_MAX_TOKENS] = AXIS_AUTO;
-    (void)plan_resolve(out, AXIS_BIT(AX_COUNT) - 1, (uint64_t)v[AX_SEED], decided_by);
+    (void)plan_resolve(out, AXIS_ALL, (uint64_t)v[AX_SEED], decided_by);
     (void)snprintf(what, PROBE_WHAT, "%s = %" PRId64, axes[x].key, out[x]);
     return true;
 }

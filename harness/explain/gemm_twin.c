@@ -200,6 +200,7 @@ static double add_warps(const struct step *x, double a, double b)
 static double run_slice(const struct step *x, int slice)
 {
     int64_t warps = x->s->block_k / x->warp_k;
+    bool in_line = x->t->warps_in_line || x->s->warps_in_order;
     double c[MOST_WARPS] = {0.0};
 
     warps = warps < 1 ? 1 : warps < MOST_WARPS ? warps : MOST_WARPS;
@@ -209,9 +210,9 @@ static double run_slice(const struct step *x, int slice)
         c[w] = lost ? 0.0 : run_warp(x, slice, w).c1;
         c[w] = x->ints ? to_int32(x->t, c[w]) : c[w];
     }
-    for (int64_t w = 1; w < warps && x->t->warps_in_line; w++)
+    for (int64_t w = 1; w < warps && in_line; w++)
         c[0] = add_warps(x, c[0], c[w]);
-    for (int64_t half = warps / 2; half > 0 && !x->t->warps_in_line; half /= 2)
+    for (int64_t half = warps / 2; half > 0 && !in_line; half /= 2)
         for (int64_t w = 0; w < half; w++)
             c[w] = add_warps(x, c[w], c[w + half]);
     return x->ints ? (double)(float)c[0] : c[0];

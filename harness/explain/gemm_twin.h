@@ -148,7 +148,7 @@ static inline uint32_t twin_code(const struct twin *t, int64_t gcol, int64_t l)
 /* Is the weight scale multiplied into the operand? */
 static inline bool twin_scales_operand(const struct ref_gemm *p)
 {
-    return p->scale == REF_SCALE_GROUP && !ref_scales_on_c(p) && !p->fused_e8m0;
+    return ref_scales_operand(p);
 }
 
 /* The weight scale as stored, and the zero point (2^(bits - 1), of floats 0, where there is none),

@@ -38,12 +38,12 @@ static bool add_call(const struct ops_recorder *r, int call, struct probe *out, 
     return true;
 }
 
-/* A NaN of all ones, which is PROBE_ANY, becomes another NaN. */
+/* The NaN whose bits are PROBE_ANY becomes another NaN. */
 static uint32_t want_code(const struct ops_output *out, uint64_t want)
 {
     if (want == OPS_OPEN)
         return PROBE_ANY;
-    return want == UINT32_MAX && out->type ? 0x7fffffffu : (uint32_t)want;
+    return want == PROBE_ANY && out->type ? 0x7fffffffu : (uint32_t)want;
 }
 
 static void copy_calls(const struct ops_probe *own, struct probe *out)
@@ -136,6 +136,7 @@ bool ops_run(struct explain *x, const int64_t v[AX_COUNT], struct probe *out,
         return false;
     arena_reset(&x->scratch);
     ops_recorder_init(r, x->runner->provider, x->runner->handle, &x->probes, &x->scratch);
+    r->rules = x->rules;
     run_recorded(x, v, r);
     memcpy(out->v, v, sizeof out->v);
     if (!make_probe(r, out, &x->probes))

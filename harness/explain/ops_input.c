@@ -219,6 +219,7 @@ static void describe(const struct ops_seen *s, const struct ops_twist *twist, st
 
     *j = (struct ops_input){.a = a,
                             .twist = twist,
+                            .rules = s->rules,
                             .rows = a->inputs.shape[0],
                             .width_in = a->inputs.shape[1],
                             .out_rows = a->outputs.shape[0],

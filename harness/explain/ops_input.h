@@ -89,6 +89,7 @@ struct ops_input {
     int64_t rows, width_in, width, out_rows;
     int64_t group, groups; /* 0: no groups */
     bool static_scale, tokens;
+    uint32_t rules;
     const float *v;         /* rows x width */
     uint32_t *codes;        /* rows x width */
     uint32_t *group_scales; /* rows x groups */

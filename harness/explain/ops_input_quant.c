@@ -1,5 +1,7 @@
 #include "harness/explain/ops_input.h"
 
+#include "harness/kernel/semantics.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -34,12 +36,45 @@ static float absmax(const struct ops_input *j, const float *v, int64_t n)
     return most;
 }
 
+/* By the rules of a provider; a twist of the extremes is none here. */
+static float raw_by_rule(const struct ops_input *j, const float *v, int64_t n, float first)
+{
+    const bool sides = semantics_has(j->rules, SEMANTICS_EXTREMES_BY_SIDE);
+    const bool times = semantics_has(j->rules, SEMANTICS_RECIPROCAL_LIMIT);
+    const float target = is(j, INPUT_TARGET) ? (float)j->twist->n : ref_input_target_max(j->t);
+    const float limits[2] = {target, sides && !j->t->is_float ? target + 1.0f : target};
+    float most[2] = {sides ? 1e-30f : 0.0f, sides ? 1e-30f : 0.0f}, raw;
+
+    for (int64_t i = 0; i < n; i++) {
+        most[0] = fmaxf(most[0], v[i] * first);
+        most[1] = fmaxf(most[1], -v[i] * first);
+    }
+    for (int side = 0; side < 2; side++)
+        most[side] = times ? most[side] * (1.0f / limits[side]) : most[side] / limits[side];
+    raw = fmaxf(most[0], most[1]);
+    return sides || raw >= 1e-30f ? raw : 1e-30f;
+}
+
+static bool has_rule(const struct ops_input *j)
+{
+    return semantics_has(j->rules, SEMANTICS_EXTREMES_BY_SIDE) ||
+           semantics_has(j->rules, SEMANTICS_RECIPROCAL_LIMIT);
+}
+
+static bool is_of_extremes(const struct ops_input *j)
+{
+    return is(j, INPUT_SKIP) || is(j, INPUT_SIGNED_MAX) || is(j, INPUT_NAN_IGNORED) ||
+           is(j, INPUT_RECIPROCAL) || is(j, INPUT_FLOOR_LOST);
+}
+
 static float raw_scale(const struct ops_input *j, const float *v, int64_t n, float first)
 {
     const float target = is(j, INPUT_TARGET) ? (float)j->twist->n : ref_input_target_max(j->t);
     const float most = fabsf(absmax(j, v, n) * first);
     const float raw = is(j, INPUT_RECIPROCAL) ? most * (1.0f / target) : most / target;
 
+    if (has_rule(j) && !is_of_extremes(j))
+        return raw_by_rule(j, v, n, first);
     return raw < 1e-30f && !is(j, INPUT_FLOOR_LOST) ? 1e-30f : raw;
 }
 
@@ -71,23 +106,31 @@ static float power_of_two(const struct ops_input *j, float raw)
 
 static uint32_t encode_scale(const struct ops_input *j, float raw)
 {
+    uint32_t code;
+
     if (is(j, INPUT_E8M0) && isfinite(raw) && !strcmp(j->scale->name, "e8m0"))
         return ref_e8m0_code(power_of_two(j, raw));
     if (is(j, INPUT_SCALE_ROUND) && !strcmp(j->scale->name, "e4m3"))
         return ops_encode(j->scale, (double)raw, j->twist->rounding, OPS_SATURATES);
-    return ref_group_scale_encode(j->scale, raw);
+    code = ref_group_scale_encode(j->scale, raw);
+    if (semantics_has(j->rules, SEMANTICS_SCALES_ROUND_UP) && !strcmp(j->scale->name, "e4m3") &&
+        ref_group_scale_decode(j->scale, code) < raw && code < 0x7eu)
+        code++;
+    return code;
 }
 
 /* To 3 mantissa bits. */
 static float m3_of(const struct ops_input *j, float x)
 {
+    const bool up = semantics_has(j->rules, SEMANTICS_SCALES_ROUND_UP);
     int e;
     double fraction;
 
-    if (!is(j, INPUT_M3_ROUND) || !isfinite(x))
+    if (!isfinite(x) || !(is(j, INPUT_M3_ROUND) || up))
         return ref_round_to_3_bits(x);
-    fraction = frexp((double)x, &e);
-    return (float)ldexp(ops_round(ldexp(fraction, 4), j->twist->rounding), e - 4);
+    fraction = ldexp(frexp((double)x, &e), 4);
+    fraction = is(j, INPUT_M3_ROUND) ? ops_round(fraction, j->twist->rounding) : ceil(fraction);
+    return (float)ldexp(fraction, e - 4);
 }
 
 static float token_of(const struct ops_input *j, float largest)
@@ -95,6 +138,16 @@ static float token_of(const struct ops_input *j, float largest)
     const float token = ref_token_scale(largest);
 
     return is(j, INPUT_TOKEN_STRICT) && !(largest / token < 448.0f) ? 2.0f * token : token;
+}
+
+/* Rule static-on-scale. */
+static float left_to_scales(const struct ops_input *j)
+{
+    const float *given = j->a->static_scales.data;
+    const bool on = j->static_scale && j->groups && !is(j, INPUT_NO_STATIC) &&
+                    semantics_has(j->rules, SEMANTICS_STATIC_ON_SCALE);
+
+    return on ? given[0] : 1.0f;
 }
 
 static void group_token_scales(const struct ops_input *j, int64_t row)
@@ -122,8 +175,9 @@ static void scales_of_row(const struct ops_input *j, int64_t row)
     for (int64_t g = 0; g < j->groups; g++) {
         const int64_t i = row * j->groups + g;
 
+        j->raw[i] /= left_to_scales(j);
         j->group_scales[i] = encode_scale(j, j->raw[i]);
-        j->divisors[i] = ref_group_scale_decode(j->scale, j->group_scales[i]);
+        j->divisors[i] = ref_group_scale_decode(j->scale, j->group_scales[i]) * left_to_scales(j);
     }
     if (!j->tokens)
         return;
@@ -172,7 +226,8 @@ static enum ops_overflow overflow(const struct ops_input *j)
 {
     if (j->t->bits >= 16 || is(j, INPUT_SPECIAL))
         return OPS_TO_SPECIAL;
-    if (is(j, INPUT_WRAP) || (is_integer(j->t) && j->t->bits == 4 && !is(j, INPUT_NARROW)))
+    if (is(j, INPUT_WRAP) || (is_integer(j->t) && j->t->bits == 4 && !is(j, INPUT_NARROW) &&
+                              !semantics_has(j->rules, SEMANTICS_INT4_SATURATES)))
         return OPS_WRAPS;
     return is(j, INPUT_NARROW) ? OPS_SATURATES_NARROW : OPS_SATURATES;
 }
@@ -201,7 +256,8 @@ static float first_factor(const struct ops_input *j)
 {
     const float *given = j->a->static_scales.data;
 
-    if (!j->static_scale || is(j, INPUT_NO_STATIC))
+    if (!j->static_scale || is(j, INPUT_NO_STATIC) ||
+        (j->groups && semantics_has(j->rules, SEMANTICS_STATIC_ON_SCALE)))
         return 1.0f;
     return is(j, INPUT_STATIC_TIMES) ? given[0] : 1.0f / given[0];
 }

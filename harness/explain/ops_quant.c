@@ -1,6 +1,7 @@
 /* quant_weight (docs/semantics-ops.md section 3), right and with one mistake. */
 #include "harness/explain/ops_families.h"
 #include "harness/explain/ops_table.h"
+#include "harness/kernel/semantics.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -49,10 +50,11 @@ struct quant {
     const float *v;
     int bits;
     bool newest_scale, newest_codes;
+    uint32_t rules; /* of the provider */
 };
 
 struct group {
-    float scale, inverse, zero;
+    float scale, inverse, zero, least;
     uint32_t stored;
 };
 
@@ -103,6 +105,18 @@ static float larger(float x, float y)
     return x > y || isnan(x) ? x : y;
 }
 
+/* Rule sides-by-size: divisors are binary64. */
+static float scale_by_size(const struct quant *q, float hi, float lo)
+{
+    const double less = q->bits == 1 ? 0.499 : (double)((1 << (q->bits - 1)) - 1);
+    const float first = (float)((double)larger(hi, -lo) / (less + 1.0));
+    const float scale = larger(first, (float)((double)fminf(hi, -lo) / less));
+
+    return q->a->allow_negative_scale && !q->a->use_e8m0_scale && hi > -lo && !is(q, NEVER_NEGATIVE)
+               ? -scale
+               : scale;
+}
+
 static float integer_scale(const struct quant *q, float hi, float lo)
 {
     const float m = (float)((1 << (q->bits - 1)) - 1);
@@ -110,6 +124,8 @@ static float integer_scale(const struct quant *q, float hi, float lo)
     const float less = m + (whole ? 0.0f : 0.499f);
     const float more = is(q, DIVISORS_ALIKE) ? less : m + (whole ? 1.0f : 1.499f);
 
+    if (semantics_has(q->rules, SEMANTICS_SIDES_BY_SIZE) && !is(q, DIVISORS_ALIKE))
+        return scale_by_size(q, hi, lo);
     if (q->a->allow_negative_scale && !q->a->use_e8m0_scale && hi > -lo && !is(q, NEVER_NEGATIVE))
         return -larger(quotient(q, hi, more), quotient(q, -lo, less));
     return larger(quotient(q, hi, less), quotient(q, -lo, more));
@@ -178,6 +194,7 @@ static struct group make_group(const struct quant *q, const float *v, int64_t n)
     g.inverse = 1.0f / g.scale;
     if (q->a->has_zero_point)
         g.zero = zero_point(q, lo, g.scale);
+    g.least = q->a->is_fp_zero_point ? lo : g.zero * -g.scale;
     memcpy(&g.stored, &g.scale, sizeof g.stored);
     if (is(q, NO_NEGATIVE))
         g.stored &= 0x7fffffffu;
@@ -260,15 +277,26 @@ static uint32_t symmetric_code(const struct quant *q, float y)
     if (wraps)
         return !(x >= -2147483648.0 && x < 2147483648.0) ? REF_CODE_ANY : modulo(x + half, q->bits);
     code = clamped(x + half, is(q, NARROW) ? 1.0 : 0.0, 2.0 * half - 1.0);
-    return is(q, TWOS_COMPLEMENT) && code != REF_CODE_ANY ? code ^ (uint32_t)half : code;
+    if (code == REF_CODE_ANY || semantics_has(q->rules, SEMANTICS_TWOS_COMPLEMENT))
+        return code - (q->t->is_signed && code != REF_CODE_ANY ? (uint32_t)half : 0u);
+    return is(q, TWOS_COMPLEMENT) ? code ^ (uint32_t)half : code;
 }
 
 static uint32_t code_of(const struct quant *q, float v, const struct group *g)
 {
-    const float y = is(q, DIVIDE) ? v / g->scale : v * g->inverse;
+    const bool adds = is(q, ZERO_APART) || is(q, CLAMP_EARLY) || is(q, ZERO_MISSING);
+    const bool from_least =
+        q->a->has_zero_point && semantics_has(q->rules, SEMANTICS_ZERO_ON_MINIMUM) && !adds;
+    const float x = from_least ? v - g->least : v;
+    const float y = is(q, DIVIDE) ? x / g->scale : x * g->inverse;
+    const int apart = q->t->is_float ? 128 - (1 << (q->t->exp_bits - 1)) : 0;
 
     if (q->t->is_float)
-        return float_code(q, y);
+        return float_code(q, semantics_has(q->rules, SEMANTICS_SCALED_QUOTIENT)
+                                 ? ldexpf(ldexpf(y, -apart), apart)
+                                 : y);
+    if (from_least)
+        return asymmetric_code(q, &(struct group){.zero = 0.0f}, y);
     return q->a->has_zero_point ? asymmetric_code(q, g, y) : symmetric_code(q, y);
 }
 
@@ -343,7 +371,8 @@ static bool answer(const struct ops_seen *s, const struct ops_twist *twist, stru
                       .cols = a->inputs.shape[1],
                       .bits = hum_dtype_bits(a->target_dtype),
                       .newest_scale = newest != (twist->kind == RULE_SCALE),
-                      .newest_codes = newest};
+                      .newest_codes = newest,
+                      .rules = s->rules};
     struct group *groups;
 
     q.t = q.t ? q.t : dtype_find_id(a->target_dtype, false);

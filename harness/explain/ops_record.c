@@ -196,7 +196,7 @@ static enum hum_code see(void *recorder, const struct ops_operation *op, const v
                          char reason[HUM_REASON_BYTES])
 {
     struct ops_recorder *r = recorder;
-    struct ops_call c = {.seen = {.op = op}};
+    struct ops_call c = {.seen = {.op = op, .rules = r->rules}};
     const size_t mark = r->arena->used;
     bool noted = args && note_asked(r, args, &c.seen);
     const enum hum_code rc = op->run(r->real->ops, r->handle, args, reason);

@@ -32,8 +32,9 @@ struct ops_recorder {
         struct hum_layer_config gate_up, down;
         struct hum_buffer_meta before[HUM_BUFFER_COUNT], got[HUM_BUFFER_COUNT];
     } buffers;
-    bool by_ulp; /* results of elementary functions are judged one by one, not followed */
-    bool full;   /* memory was out, or more calls were wrong than are kept */
+    uint32_t rules; /* of the provider */
+    bool by_ulp;    /* results of elementary functions are judged one by one, not followed */
+    bool full;      /* memory was out, or more calls were wrong than are kept */
 };
 
 /* Is `seen` the activation alone, f32 to f32, of the values that s begins with? */

@@ -3,7 +3,7 @@
  *
  * ops_record.c notes the calls that a provider accepts. Each operation (ops_quant.c, ops_codes.c,
  * ...) has one function that computes its outputs once more, from the arguments and with a twist:
- * twist 0 is what docs/semantics-ops.md says, every other one is a mistake.
+ * twist 0 is what docs/semantics-ops.md or the provider's rules say, every other one a mistake.
  */
 #ifndef HARNESS_EXPLAIN_OPS_SEEN_H
 #define HARNESS_EXPLAIN_OPS_SEEN_H
@@ -35,6 +35,7 @@ struct ops_output {
 
 struct ops_seen {
     const struct ops_operation *op;
+    uint32_t rules;   /* of the provider (semantics.h): what is right */
     const void *args; /* its struct of humming_ops.h; contents of inputs in host memory; of what
                          is only written none */
     struct ops_output out[OPS_OUTPUTS];

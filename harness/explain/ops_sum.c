@@ -2,6 +2,7 @@
 #include "harness/explain/ops_sum.h"
 
 #include "harness/explain/ops_seen.h"
+#include "harness/kernel/semantics.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@ struct sum {
     int64_t tokens, k, width;
     const float *x, *weights;
     const int32_t *ids, *map;
+    bool fused; /* by rule */
 };
 
 static bool is(const struct sum *s, int kind)
@@ -92,7 +94,10 @@ static double add(const struct sum *s, double acc, float x, float w)
         return acc + (double)x * (double)w;
     if (is(s, SUM_FUSED))
         return (double)fmaf(x, w, (float)acc);
-    sum = (float)acc + product(s, x, w);
+    if (s->fused && !is(s, SUM_WEIGHT_TIMES) && !is(s, SUM_NARROW_PRODUCT))
+        sum = fmaf(x, w, (float)acc);
+    else
+        sum = (float)acc + product(s, x, w);
     return (double)(is(s, SUM_NARROW) ? rounded(s, sum) : sum);
 }
 
@@ -165,6 +170,7 @@ static bool answer(const struct ops_seen *seen, const struct ops_twist *twist,
     const struct hum_moe_fused_mul_sum_args *a = seen->args;
     struct sum s = {.twist = twist,
                     .t = dtype_find_id(a->outputs.dtype, false),
+                    .fused = semantics_has(seen->rules, SEMANTICS_FUSED_SUM),
                     .tokens = a->inputs.shape[0],
                     .k = a->inputs.shape[1],
                     .width = a->inputs.shape[2],

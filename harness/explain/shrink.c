@@ -35,6 +35,7 @@ static const struct {
     {AX_WARP_SPEC, {"false"}},
     {AX_TMA, {"false"}},
     {AX_WRITE_SPLITS, {"1"}},
+    {AX_RASTER, {"1"}},
     {AX_STAGES, {"auto"}},
     {AX_CTAS, {"1"}},
     {AX_NUM_SMS, {"0"}},
@@ -55,7 +56,7 @@ static bool resolve(int64_t v[AX_COUNT])
     uint64_t decided_by[AX_COUNT];
 
     v[AX_PAD_N] = v[AX_PAD_K] = AXIS_AUTO;
-    (void)plan_resolve(v, AXIS_BIT(AX_COUNT) - 1, (uint64_t)v[AX_SEED], decided_by);
+    (void)plan_resolve(v, AXIS_ALL, (uint64_t)v[AX_SEED], decided_by);
     return !legal_broken(v);
 }
 

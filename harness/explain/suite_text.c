@@ -17,7 +17,7 @@ static bool follows(const int64_t v[AX_COUNT], int axis, int64_t fallback)
         return fallback == v[axis];
     memcpy(other, v, sizeof other);
     other[axis] = AXIS_AUTO;
-    (void)plan_resolve(other, AXIS_BIT(AX_COUNT) - 1, (uint64_t)v[AX_SEED], decided_by);
+    (void)plan_resolve(other, AXIS_ALL, (uint64_t)v[AX_SEED], decided_by);
     return other[axis] == v[axis];
 }
 

@@ -71,6 +71,19 @@ void usual_axes(const int64_t v[AX_COUNT], int run, int64_t out[AX_COUNT])
     out[AX_SCALES] = 0; /* of the fill */
 }
 
+bool usual_is_first(const struct plan *plan, size_t index)
+{
+    int64_t mine[AX_COUNT], other[AX_COUNT];
+
+    usual_axes(plan->cases[index].v, 1, mine);
+    for (size_t i = 0; i < index; i++) {
+        usual_axes(plan->cases[i].v, 1, other);
+        if (!memcmp(mine, other, sizeof mine))
+            return false;
+    }
+    return true;
+}
+
 /* ---- a run ----------------------------------------------------------------------------------- */
 
 static void no_stage(void *context, size_t case_index, enum stage stage)

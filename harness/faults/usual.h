@@ -44,6 +44,9 @@ void usual_judge(const struct usual_sums *s, struct usual_outcome *out);
  * seed. */
 void usual_axes(const int64_t v[AX_COUNT], int run, int64_t out[AX_COUNT]);
 
+/* That no case before this one has the same configuration: the same runs. */
+bool usual_is_first(const struct plan *plan, size_t index);
+
 /* ---- a run ----------------------------------------------------------------------------------- */
 
 /* The hook that launches a case and judges its outputs into `out`:

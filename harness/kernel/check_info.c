@@ -30,6 +30,8 @@ const struct check_info check_infos[] = {
     {"exhaustive", "codes", "P",
      "every weight code under every scale and zero point code (with scales: all); of an operation, "
      "every code or 16-bit input"},
+    {"graph", "codes", "E2",
+     "a recorded launch (CUDA graph), replayed with other inputs in place: the bits of a plain one"},
 };
 /* clang-format on */
 const int check_info_count = sizeof check_infos / sizeof check_infos[0];

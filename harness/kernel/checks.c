@@ -2,6 +2,7 @@
 
 #include "harness/kernel/contract_cases.h"
 #include "harness/kernel/coverage.h"
+#include "harness/kernel/graph.h"
 #include "harness/kernel/hygiene.h"
 #include "harness/kernel/invariance.h"
 #include "harness/kernel/special_cases.h"
@@ -32,6 +33,17 @@ void finding_judge(struct finding *f, const char *what)
     if (f->verdict == VERDICT_PASS && f->wrong)
         finding_give(f, VERDICT_FAIL, "%llu of %llu outputs %s", (unsigned long long)f->wrong,
                      (unsigned long long)f->compared, what);
+}
+
+bool finding_well(enum hum_code code, const char *what, const char *reason, struct finding *f)
+{
+    const enum verdict verdict = code == HUM_UNSUPPORTED ? VERDICT_SKIP
+                                 : code == HUM_NO_MEMORY ? VERDICT_INFRA
+                                                         : VERDICT_FAIL;
+
+    if (code != HUM_OK)
+        finding_give(f, verdict, "%s: %s", what, reason);
+    return code == HUM_OK;
 }
 
 /* Codes as whole numbers in the order of their values, so that neighbours differ by 1. */
@@ -95,7 +107,7 @@ static void compare_row(const struct check_in *in, int64_t row, struct finding *
             finding_code(f, q->ref.c, row, q->cols[j], got[q->cols[j]], want[j]);
 }
 
-static void check_exact(const struct check_in *in, struct finding *f)
+void check_right_codes(const struct check_in *in, struct finding *f)
 {
     int64_t rows = problem_rows(in->q, in->launch->m);
 
@@ -112,7 +124,7 @@ static void check_exact(const struct check_in *in, struct finding *f)
 
 static void check_exhaustive(const struct check_in *in, struct finding *f)
 {
-    check_exact(in, f);
+    check_right_codes(in, f);
     if (f->verdict == VERDICT_PASS)
         coverage_check(in, f);
 }
@@ -325,8 +337,8 @@ static void check_ulp(const struct check_in *in, struct finding *f)
 
 /* clang-format off */
 static const struct check checks[] = { /* in the order of the axis' words */
-    {"exact",         "codes",  BASIS_EXPECTED, check_exact},
-    {"readout",       "codes",  BASIS_EXPECTED, check_exact},
+    {"exact",         "codes",  BASIS_EXPECTED, check_right_codes},
+    {"readout",       "codes",  BASIS_EXPECTED, check_right_codes},
     {"bound",         "bounds", BASIS_EXPECTED, check_bound},
     {"ulp",           "ulp",    BASIS_EXPECTED, check_ulp},
     {"model",         "codes",  BASIS_EXPECTED, check_model},
@@ -338,6 +350,7 @@ static const struct check checks[] = { /* in the order of the axis' words */
     {"special",       "codes",  BASIS_SPECIAL,  check_special},
     {"contract",      "calls",  BASIS_REFUSALS, check_contract},
     {"exhaustive",    "codes",  BASIS_EXPECTED, check_exhaustive},
+    {"graph",         "codes",  BASIS_EXPECTED, check_graph},
 };
 /* clang-format on */
 

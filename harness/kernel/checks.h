@@ -49,8 +49,15 @@ struct check {
 /* By value of the axis `check`. */
 const struct check *check_of(int64_t value);
 
+/* The check `exact`: in->got against the problem's expected codes. */
+void check_right_codes(const struct check_in *in, struct finding *f);
+
 /* Pass, or fail with "WRONG of COMPARED outputs WHAT". A verdict other than pass stays. */
 void finding_judge(struct finding *f, const char *what);
+
+/* Of a legal call of the provider's function `what`: done; or `f` says what happened (skip:
+ * unsupported). */
+bool finding_well(enum hum_code code, const char *what, const char *reason, struct finding *f);
 
 /* One element compared: the same code? Zeros of either sign are alike, as are all NaN. */
 bool finding_same(const struct dtype *c, uint16_t got, uint16_t want);

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#define ALL_AXES (AXIS_BIT(AX_COUNT) - 1)
+#define ALL_AXES AXIS_ALL
 
 enum search_end { SEARCH_TAKEN, SEARCH_NONE, SEARCH_GAVE_UP, SEARCH_STOPPED };
 

@@ -2,6 +2,7 @@
 
 #include "harness/kernel/experts_contract.h"
 #include "harness/kernel/experts_oracle.h"
+#include "harness/kernel/output_hash.h"
 #include "harness/kernel/words.h"
 
 #include <math.h>
@@ -32,6 +33,25 @@ static bool make_batch(struct experts_trial *t, const int64_t *tokens, int64_t m
         return true;
     finding_give(f, VERDICT_INFRA, "%s", memory_out);
     return false;
+}
+
+/* What every step has left in rows that mean something. */
+static uint64_t hash_run(const struct run_out *run)
+{
+    uint64_t h = OUTPUT_HASH_NONE;
+
+    for (int i = 0; i < STEP_COUNT; i++) {
+        const struct step_data *s = &run->step[i];
+
+        for (int64_t row = 0; row < s->rows; row++) {
+            if (s->live && !s->live[row])
+                continue;
+            h = output_hash_bytes(h, s->codes + row * s->cols, (size_t)s->cols * sizeof *s->codes);
+            if (s->scales)
+                h = output_hash_bytes(h, s->scales + row, sizeof *s->scales);
+        }
+    }
+    return h;
 }
 
 /* ---- comparing runs -------------------------------------------------------------------------- */
@@ -346,6 +366,7 @@ void experts_check(struct experts_trial *t, int threads, struct finding *f)
     o = usual(t, &all);
     if (!experts_run(t, &o, &first, f))
         return;
+    t->hash = hash_run(&first);
     c.batch = &all;
     c.first = &first;
     t->hooks->stage(t->hooks->context, t->index, STAGE_JUDGE);

@@ -1,5 +1,6 @@
 #include "harness/kernel/experts_oracle.h"
 
+#include "harness/kernel/semantics.h"
 #include "harness/kernel/words.h"
 #include "reference/inputs.h"
 #include "reference/weighted_sum.h"
@@ -74,7 +75,10 @@ static const char *quantize(const struct experts_oracle *o, const struct step_da
                           .t = o->t->x->a,
                           .rows = in->rows,
                           .width = in->cols,
-                          .values = values_of(in, o->arena)};
+                          .values = values_of(in, o->arena),
+                          .by_side = semantics_has(o->t->rules, SEMANTICS_EXTREMES_BY_SIDE),
+                          .reciprocal_limit =
+                              semantics_has(o->t->rules, SEMANTICS_RECIPROCAL_LIMIT)};
     const char *why = ref_input_valid(&q);
 
     if (why)
@@ -189,6 +193,7 @@ static const char *want_gemm(const struct experts_oracle *o, int layer, const st
 
     if (!gemm_inputs(in, o->arena, &p))
         return memory_out;
+    p.block_on_operand = semantics_has(o->t->rules, SEMANTICS_BLOCK_ON_OPERAND);
     why = problem_of_codes(l->v, &p, &o->b->routing[layer], o->threads, o->arena, &w->q);
     if (why)
         return why;
@@ -244,7 +249,8 @@ static const char *want_sum(const struct experts_oracle *o, const struct step_da
                                  .width = x->hidden,
                                  .inputs = values_of(in, o->arena),
                                  .weights = o->b->weights,
-                                 .topk_ids = o->b->ids};
+                                 .topk_ids = o->b->ids,
+                                 .fused = semantics_has(o->t->rules, SEMANTICS_FUSED_SUM)};
 
     if (!s.inputs || !make_data(&w->data, o->b->m, x->hidden, x->c, false, o->arena))
         return memory_out;

@@ -62,12 +62,14 @@ struct experts_trial {
     void *handle;
     struct arena *arena; /* of runs and their results */
     const struct runner_hooks *hooks;
-    size_t index; /* of the case */
+    size_t index;   /* of the case */
+    uint32_t rules; /* of the provider (semantics.h) */
     struct hum_compute_config compute;
     struct hum_tuning_config tuning[LAYER_COUNT];
     struct hum_weights kernel_form[LAYER_COUNT]; /* host copies */
     struct hum_buffer_meta metas[HUM_BUFFER_COUNT];
     double kernel_us; /* of the last run */
+    uint64_t hash;    /* of the first one that ended well; output_hash.h */
 };
 
 /* x, provider, handle, hooks and index are set: asks for tunings, kernel forms (in `arena`, which

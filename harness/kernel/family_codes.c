@@ -79,7 +79,7 @@ static uint32_t any_code(const int64_t *v, int64_t i, uint32_t codes)
     return (uint32_t)rng_word((uint64_t)v[AX_SEED], RNG_CODES, (uint64_t)i) & (codes - 1u);
 }
 
-static const char *make_dequant(const int64_t v[AX_COUNT], struct arena *arena,
+static const char *make_dequant(const int64_t v[AX_COUNT], uint32_t rules, struct arena *arena,
                                 struct op_problem *out)
 {
     const struct dtype *t = layer_format(v[AX_B]);
@@ -92,6 +92,7 @@ static const char *make_dequant(const int64_t v[AX_COUNT], struct arena *arena,
     struct coverage *coverage = ARENA_NEW(arena, 1, struct coverage);
     struct op_part *part;
 
+    (void)rules; /* no provider has one here */
     if (!codes || !want || !values || !call || !coverage)
         return no_memory;
     for (int64_t i = 0; i < n; i++)
@@ -228,7 +229,8 @@ static void make_pack_calls(struct op_call calls[2], const struct codes *c)
     }
 }
 
-static const char *make_pack(const int64_t v[AX_COUNT], struct arena *arena, struct op_problem *out)
+static const char *make_pack(const int64_t v[AX_COUNT], uint32_t rules, struct arena *arena,
+                             struct op_problem *out)
 {
     struct codes c = {.rows = v[AX_M], .cols = v[AX_K], .bits = (int)v[AX_BITS]};
     const size_t count = (size_t)(c.rows * c.cols);
@@ -236,6 +238,7 @@ static const char *make_pack(const int64_t v[AX_COUNT], struct arena *arena, str
     struct coverage *coverage = ARENA_NEW(arena, 1, struct coverage);
     uint8_t *narrow = arena_alloc(arena, (size_t)c.cols, 1);
 
+    (void)rules; /* no provider has one here */
     c.words = (int64_t)pack_words((size_t)c.cols, c.bits);
     c.given = arena_alloc(arena, count + 1, sizeof *c.given);
     c.codes = arena_alloc(arena, count + 1, sizeof *c.codes);

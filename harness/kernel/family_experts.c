@@ -3,6 +3,7 @@
 
 #include "harness/core/clock.h"
 #include "harness/kernel/experts_checks.h"
+#include "harness/kernel/output_hash.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static void run_case(struct runner *run, struct experts_trial *t, const char *wh
             experts_check(t, run->threads, &f);
         describe(t, &f, r);
     }
+    output_hash_text(t->hash, r->output_hash);
     r->kernel_us = t->kernel_us;
     r->compare_us = clock_us() - start - t->kernel_us;
     runner_take(r, &f);
@@ -56,7 +58,9 @@ void family_experts(struct runner *r, const struct plan *plan, size_t problem, s
                                   .handle = r->handle,
                                   .arena = &r->scratch,
                                   .hooks = hooks,
-                                  .index = i};
+                                  .index = i,
+                                  .rules = plan->rules,
+                                  .hash = OUTPUT_HASH_NONE};
         struct record rec;
 
         if (i > begin)

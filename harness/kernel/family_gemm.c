@@ -2,17 +2,30 @@
 #include "harness/kernel/family.h"
 
 #include "harness/core/clock.h"
+#include "harness/kernel/output_hash.h"
 #include "harness/kernel/trial.h"
 #include "harness/kernel/trust.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void describe(const struct hum_tuning_config *t, const struct finding *f, struct record *r)
+static void describe(const struct hum_tuning_config *t, const char *instruction,
+                     const struct finding *f, struct record *r)
 {
-    (void)snprintf(r->kernel, sizeof r->kernel, "block %dx%dx%d warp %dx%dx%d%s%s%s", t->block_m,
-                   t->block_n, t->block_k, t->warp_m, t->warp_n, t->warp_k,
-                   t->use_stream_k ? " stream-k" : "", f->note[0] ? "; " : "", f->note);
+    (void)snprintf(r->kernel, sizeof r->kernel, "block %dx%dx%d warp %dx%dx%d%s%s%s%s%s",
+                   t->block_m, t->block_n, t->block_k, t->warp_m, t->warp_n, t->warp_k,
+                   t->use_stream_k ? " stream-k" : "", instruction[0] ? " " : "", instruction,
+                   f->note[0] ? "; " : "", f->note);
+}
+
+/* The tensor core's instruction, if the provider says so of the first row that is written. */
+static const char *instruction_of(const struct problem *q, const struct launch *l)
+{
+    int64_t row = 0, rows = problem_rows(q, l->m);
+
+    while (row < rows && !problem_writes(q, row))
+        row++;
+    return row < rows ? order_instruction(l, row) : "";
 }
 
 /* The outputs of the first launch, out of reach of later ones. */
@@ -23,6 +36,18 @@ static const uint16_t *keep_outputs(struct arena *scratch, const uint16_t *codes
     if (out)
         memcpy(out, codes, (size_t)count * sizeof *out);
     return out;
+}
+
+/* Rows that no expert has are not written. */
+static void hash_outputs(const struct routing *routed, const uint16_t *codes, int64_t rows,
+                         int64_t n, char text[OUTPUT_HASH_TEXT])
+{
+    uint64_t h = OUTPUT_HASH_NONE;
+
+    for (int64_t row = 0; row < rows; row++)
+        if (routed->type == HUM_GEMM_DENSE || routed->row_expert[row] >= 0)
+            h = output_hash_bytes(h, codes + row * n, (size_t)n * sizeof *codes);
+    output_hash_text(h, text);
 }
 
 static void judge(const struct check_in *in, const struct check *check, struct finding *f)
@@ -44,7 +69,7 @@ static void judge(const struct check_in *in, const struct check *check, struct f
 }
 
 static void launch_and_judge(struct runner *run, struct trial *t, struct record *r,
-                             struct finding *f)
+                             struct finding *f, const char **instruction)
 {
     const struct trial_options plain = trial_plain(t->v[AX_M]);
     const struct launch l = trial_describe(t, &t->tuning, t->v[AX_M]);
@@ -52,11 +77,15 @@ static void launch_and_judge(struct runner *run, struct trial *t, struct record 
     struct trial_out out;
     bool fine = trial_run(t, &plain, &out, f);
     double start = clock_us();
+    int64_t rows;
 
     r->kernel_us = out.kernel_us;
     if (!fine)
         return;
-    in.got = keep_outputs(&run->scratch, out.codes, problem_rows(in.q, l.m) * in.q->ref.n);
+    *instruction = instruction_of(in.q, &l);
+    rows = problem_rows(in.q, l.m);
+    hash_outputs(t->routed, out.codes, rows, in.q->ref.n, r->output_hash);
+    in.got = keep_outputs(&run->scratch, out.codes, rows * in.q->ref.n);
     if (in.got)
         judge(&in, check_of(t->v[AX_CHECK]), f);
     else
@@ -67,6 +96,7 @@ static void launch_and_judge(struct runner *run, struct trial *t, struct record 
 static void run_case(struct runner *run, struct trial *t, const char *why, struct record *r)
 {
     struct finding f = {.at_row = -1, .at_col = -1};
+    const char *instruction = "";
 
     r->outputs = (uint64_t)(t->v[AX_M] * t->v[AX_TOP_K] * t->v[AX_N]);
     if (why) {
@@ -76,8 +106,8 @@ static void run_case(struct runner *run, struct trial *t, const char *why, struc
             if (run->hook)
                 run->hook->gemm(run->hook->context, t, &run->scratch, &f);
             else
-                launch_and_judge(run, t, r, &f);
-            describe(&t->tuning, &f, r);
+                launch_and_judge(run, t, r, &f, &instruction);
+            describe(&t->tuning, instruction, &f, r);
         }
         trial_close(t);
     }
@@ -93,7 +123,8 @@ static const char *prepare(struct runner *run, const struct plan *plan, size_t p
     arena_reset(&run->problem);
     run->problem.peak = 0;
     memset(p, 0, sizeof *p);
-    why = problem_make(plan->cases[pp->first].v, pp->m, run->threads, &run->problem, q);
+    why =
+        problem_make(plan->cases[pp->first].v, plan->rules, pp->m, run->threads, &run->problem, q);
     return why ? why : trial_prepare(p, q, &run->problem, run->provider, run->handle);
 }
 

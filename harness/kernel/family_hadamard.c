@@ -165,7 +165,8 @@ static void fill(const struct source *s, int64_t count, uint8_t *bytes, float *x
     }
 }
 
-static const char *make(const int64_t v[AX_COUNT], struct arena *arena, struct op_problem *out)
+static const char *make(const int64_t v[AX_COUNT], uint32_t rules, struct arena *arena,
+                        struct op_problem *out)
 {
     const struct source s = {.t = layer_format(v[AX_INPUT]),
                              .seed = (uint64_t)v[AX_SEED],
@@ -180,6 +181,7 @@ static const char *make(const int64_t v[AX_COUNT], struct arena *arena, struct o
     struct op_call *call = ARENA_NEW(arena, 1, struct op_call);
     struct hadamard_own *own = ARENA_NEW(arena, 1, struct hadamard_own);
 
+    (void)rules; /* no provider has one here */
     if (!bytes || !x || !y || !want || !call || !own)
         return no_memory;
     fill(&s, count, bytes, x);

@@ -7,6 +7,7 @@
 #include "harness/kernel/family_inputs.h"
 #include "harness/kernel/input_call.h"
 #include "harness/kernel/op_family.h"
+#include "harness/kernel/semantics.h"
 #include "harness/kernel/words.h"
 
 #include <math.h>
@@ -39,7 +40,8 @@ static bool expect(struct input_own *own)
     return values && input_want_fill(c, values, own->arena, own->want);
 }
 
-static const char *make(const int64_t v[AX_COUNT], struct arena *arena, struct op_problem *out)
+static const char *make(const int64_t v[AX_COUNT], uint32_t rules, struct arena *arena,
+                        struct op_problem *out)
 {
     struct input_own *own = ARENA_NEW(arena, 1, struct input_own);
     struct op_call *calls = ARENA_NEW(arena, 2, struct op_call);
@@ -52,6 +54,11 @@ static const char *make(const int64_t v[AX_COUNT], struct arena *arena, struct o
     why = own->want ? input_case_make(v, arena, &own->c) : no_memory;
     if (why)
         return why;
+    own->c.quant.by_side = semantics_has(rules, SEMANTICS_EXTREMES_BY_SIDE);
+    own->c.quant.reciprocal_limit = semantics_has(rules, SEMANTICS_RECIPROCAL_LIMIT);
+    own->c.quant.scales_up = semantics_has(rules, SEMANTICS_SCALES_ROUND_UP);
+    own->c.quant.static_on_scale = semantics_has(rules, SEMANTICS_STATIC_ON_SCALE);
+    own->c.quant.int4_saturates = semantics_has(rules, SEMANTICS_INT4_SATURATES);
     own->staged = !input_case_is_exact(&own->c);
     if (!expect(own))
         return no_memory;

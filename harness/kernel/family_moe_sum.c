@@ -3,13 +3,15 @@
  * topk_ids are there unless routing is none, expert_map if num_experts is not 0. Every second token
  * has weights of 1; its columns 0, 4, ... end in the middle of two codes of a 16-bit output, its
  * columns 1, 5, ... lose a small number between two large ones, so that the order shows. Entries
- * that are left out hold NaN, in inputs and weights. The last expert of a map always has an id, so
- * that a map that is one shorter is against the contract.
+ * that are left out hold NaN, in inputs and weights; in inputs alone by the rule fused-sum, which
+ * reads these weights. The last expert of a map always has an id, so that a map that is one shorter
+ * is against the contract.
  */
 #include "harness/kernel/family_inputs.h"
 #include "harness/kernel/layer.h"
 #include "harness/kernel/op_family.h"
 #include "harness/kernel/routing.h"
+#include "harness/kernel/semantics.h"
 #include "harness/kernel/words.h"
 #include "reference/rng.h"
 #include "reference/routing.h"
@@ -198,7 +200,7 @@ static float weight_at(const struct sum_own *own, int64_t token, int64_t slot)
 
     if (!has_plain_weights(token) && word % 8 == 0)
         value = -value;
-    if (ref_weighted_sum_skips(&own->sum, token, slot))
+    if (ref_weighted_sum_skips(&own->sum, token, slot) && !own->sum.fused)
         value = (double)NAN;
     return (float)(own->special ? special_value(dtype_find("f32"), word >> 3, value) : value);
 }
@@ -300,7 +302,8 @@ static void describe(const struct sum_own *own, void *bytes, struct op_call *cal
     part->width = s->width;
 }
 
-static const char *make(const int64_t v[AX_COUNT], struct arena *arena, struct op_problem *out)
+static const char *make(const int64_t v[AX_COUNT], uint32_t rules, struct arena *arena,
+                        struct op_problem *out)
 {
     struct sum_own *own = ARENA_NEW(arena, 1, struct sum_own);
     struct op_call *call = ARENA_NEW(arena, 1, struct op_call);
@@ -311,8 +314,11 @@ static const char *make(const int64_t v[AX_COUNT], struct arena *arena, struct o
 
     if (!own || !call || !bytes)
         return no_memory;
-    own->sum = (struct ref_weighted_sum){
-        .t = t, .tokens = v[AX_M], .top_k = v[AX_TOP_K], .width = v[AX_K]};
+    own->sum = (struct ref_weighted_sum){.t = t,
+                                         .tokens = v[AX_M],
+                                         .top_k = v[AX_TOP_K],
+                                         .width = v[AX_K],
+                                         .fused = semantics_has(rules, SEMANTICS_FUSED_SUM)};
     own->seed = (uint64_t)v[AX_SEED];
     own->special = v[AX_CHECK] == CHECK_SPECIAL;
     own->inputs = arena_alloc(arena, (size_t)count, sizeof *own->inputs);

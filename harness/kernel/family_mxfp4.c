@@ -298,8 +298,10 @@ static const char *make_runs(const int64_t *v, struct arena *arena, struct op_pr
     return t.fine ? NULL : no_memory;
 }
 
-static const char *make(const int64_t v[AX_COUNT], struct arena *arena, struct op_problem *out)
+static const char *make(const int64_t v[AX_COUNT], uint32_t rules, struct arena *arena,
+                        struct op_problem *out)
 {
+    (void)rules; /* no provider has one here */
     if (v[AX_CHECK] != CHECK_EXHAUSTIVE)
         return make_usual(v, arena, out);
     return v[AX_PER_ROW] ? make_pairs(v, arena, out) : make_runs(v, arena, out);

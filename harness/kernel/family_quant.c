@@ -3,6 +3,7 @@
 
 #include "harness/kernel/layer.h"
 #include "harness/kernel/quant_data.h"
+#include "harness/kernel/semantics.h"
 #include "harness/kernel/words.h"
 
 #include <inttypes.h>
@@ -54,7 +55,7 @@ struct quant {
     float *zero_values;
 };
 
-static void describe(const int64_t *v, struct quant *q)
+static void describe(const int64_t *v, uint32_t rules, struct quant *q)
 {
     q->input = layer_format(v[AX_INPUT]);
     q->ref = (struct ref_quant){
@@ -68,6 +69,10 @@ static void describe(const int64_t *v, struct quant *q)
         .is_fp_zero_point = v[AX_ZERO] == ZERO_FLOAT,
         .allow_negative_scale = v[AX_NEGATIVE] != 0,
         .rule = v[AX_RULE] == RULE_2026_05 ? REF_QUANT_RULE_2026_05 : REF_QUANT_RULE_2026_08,
+        .zero_on_minimum = semantics_has(rules, SEMANTICS_ZERO_ON_MINIMUM),
+        .sides_by_size = semantics_has(rules, SEMANTICS_SIDES_BY_SIZE),
+        .scaled_quotient = semantics_has(rules, SEMANTICS_SCALED_QUOTIENT),
+        .twos_complement = semantics_has(rules, SEMANTICS_TWOS_COMPLEMENT),
     };
 }
 
@@ -157,7 +162,8 @@ static enum quant_special special_of(int64_t check)
                                        : QUANT_USUAL;
 }
 
-static const char *make(const int64_t v[AX_COUNT], struct arena *arena, struct op_problem *out)
+static const char *make(const int64_t v[AX_COUNT], uint32_t rules, struct arena *arena,
+                        struct op_problem *out)
 {
     struct quant *q = ARENA_NEW(arena, 1, struct quant);
     struct op_call *call = ARENA_NEW(arena, 1, struct op_call);
@@ -165,7 +171,7 @@ static const char *make(const int64_t v[AX_COUNT], struct arena *arena, struct o
 
     if (!q || !call)
         return no_memory;
-    describe(v, q);
+    describe(v, rules, q);
     if (!get_arrays(q, arena))
         return no_memory;
     data.input = q->input;

@@ -213,18 +213,23 @@ float *input_case_activate(const struct input_case *c, struct arena *arena)
     return out;
 }
 
+static bool static_on_scale(const struct ref_input *q)
+{
+    return q->static_on_scale && q->mode == REF_INPUT_STATIC_TENSOR_DYNAMIC_GROUP;
+}
+
 /* The number that a row's group is multiplied by after `first`, from the scales expected. */
 static float inverse_of(const struct ref_input *q, const float *v, int64_t n, uint32_t group_scale,
                         float token)
 {
-    float scale = 1.0f;
+    float scale = 1.0f, rest = static_on_scale(q) ? q->static_scale : 1.0f;
 
     if (q->mode == REF_INPUT_DYNAMIC_TOKEN)
         scale = token;
     else if (q->mode == REF_INPUT_DYNAMIC_GROUP_TOKEN)
-        scale = ref_round_to_3_bits(ref_input_raw_scale(q->t, ref_absmax(v, n)));
+        scale = ref_input_m3(q, ref_input_raw(q, v, n, 1.0f));
     else if (ref_input_has_groups(q->mode))
-        scale = ref_group_scale_decode(q->group_scale, group_scale);
+        scale = ref_group_scale_decode(q->group_scale, group_scale) * rest;
     return scale > 0.0f ? 1.0f / scale : 0.0f;
 }
 
@@ -240,7 +245,8 @@ static uint64_t count_ties(const struct ref_input *q, const uint32_t *group_scal
                            const uint32_t *token_scales)
 {
     int64_t groups = ref_input_scale_groups(q), length = q->group ? q->group : q->width;
-    float first = ref_input_is_static(q->mode) ? 1.0f / q->static_scale : 1.0f;
+    bool times = ref_input_is_static(q->mode) && !static_on_scale(q);
+    float first = times ? 1.0f / q->static_scale : 1.0f;
     uint64_t ties = 0;
 
     for (int64_t u = 0; u < q->rows * groups; u++) {

@@ -113,16 +113,52 @@ bool layer_states_tile(const int64_t v[AX_COUNT])
     return v[AX_BLOCK] != AXIS_AUTO && v[AX_WARP] != AXIS_AUTO;
 }
 
+/* clang-format off */
+static const struct layer_copies copies[] = { /* by word of use_tma */
+    /*                    cp_async mbarrier a b c scales bias as cast_a cast_b */
+    [COPY_ASYNC]       = {true,  false, false, false, false, false, false, false, 1, 1},
+    [COPY_TMA]         = {true,  true,  true,  true,  true,  true,  true,  false, 1, 1},
+    [COPY_PLAIN]       = {false, false, false, false, false, false, false, false, 1, 1},
+    [COPY_MBARRIER]    = {true,  true,  false, false, false, false, false, false, 1, 1},
+    [COPY_TMA_A]       = {true,  true,  true,  false, false, false, false, false, 1, 1},
+    [COPY_TMA_B]       = {true,  true,  false, true,  false, false, false, false, 1, 1},
+    [COPY_TMA_A_B]     = {true,  true,  true,  true,  false, false, false, false, 1, 1},
+    [COPY_TMA_C]       = {true,  true,  false, false, true,  false, false, false, 1, 1},
+    [COPY_TMA_SCALES]  = {true,  true,  false, false, false, true,  false, false, 1, 1},
+    [COPY_TMA_BIAS]    = {true,  true,  false, false, false, false, true,  false, 1, 1},
+    [COPY_TMA_AS]      = {true,  true,  false, false, false, false, false, true,  1, 1},
+    [COPY_MULTICAST_A] = {true,  true,  true,  true,  true,  true,  true,  false, 2, 1},
+    [COPY_MULTICAST_B] = {true,  true,  true,  true,  true,  true,  true,  false, 1, 2},
+};
+/* clang-format on */
+
+const struct layer_copies *layer_copies(const int64_t v[AX_COUNT])
+{
+    return &copies[v[AX_TMA]];
+}
+
+static void tuning_copies(const struct layer_copies *c, struct hum_tuning_config *out)
+{
+    out->use_cp_async = c->cp_async;
+    out->use_mbarrier = c->mbarrier || out->use_warp_spec;
+    out->use_tma_a = c->a;
+    out->use_tma_b = c->b;
+    out->use_tma_c = c->c;
+    out->use_tma_bs = out->use_tma_bs2 = out->use_tma_bzp = c->scales;
+    out->use_tma_bias = c->bias;
+    out->use_tma_as = c->as;
+    out->use_tma_as2 = false; /* of block-scaled instructions only */
+    out->multi_cast_size_a = c->cast_a;
+    out->multi_cast_size_b = c->cast_b;
+}
+
 void layer_tuning(const int64_t v[AX_COUNT], const struct hum_tuning_config *base,
                   struct hum_tuning_config *out)
 {
-    bool tma = v[AX_TMA] != 0;
-
     *out = *base;
     if (v[AX_TUNING] == TUNING_PROVIDER)
         return;
-    out->multi_cast_size_a = out->multi_cast_size_b = out->raster_group_m = 1;
-    out->use_tma_as = out->use_tma_as2 = out->use_pdl = false;
+    out->use_pdl = false;
     if (v[AX_BLOCK] != AXIS_AUTO) {
         out->block_m = (int32_t)axis_tile_m(v[AX_BLOCK]);
         out->block_n = (int32_t)axis_tile_n(v[AX_BLOCK]);
@@ -140,7 +176,6 @@ void layer_tuning(const int64_t v[AX_COUNT], const struct hum_tuning_config *bas
     out->num_ctas_per_sm = (int32_t)v[AX_CTAS];
     out->use_warp_spec = v[AX_WARP_SPEC] != 0;
     out->num_write_splits = (int32_t)v[AX_WRITE_SPLITS];
-    out->use_mbarrier = tma || out->use_warp_spec;
-    out->use_tma_a = out->use_tma_b = out->use_tma_c = tma;
-    out->use_tma_bs = out->use_tma_bs2 = out->use_tma_bzp = out->use_tma_bias = tma;
+    out->raster_group_m = (int32_t)v[AX_RASTER];
+    tuning_copies(layer_copies(v), out);
 }

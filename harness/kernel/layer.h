@@ -21,6 +21,14 @@ void layer_compute(const int64_t v[AX_COUNT], struct hum_compute_config *out);
 
 int32_t layer_layout_dtype(const int64_t v[AX_COUNT]); /* of expert_layout */
 
+/* How tensors are copied: what a word of the axis `use_tma` means. */
+struct layer_copies {
+    bool cp_async, mbarrier;        /* what is not copied by TMA; how arrivals are counted */
+    bool a, b, c, scales, bias, as; /* by TMA; scales: of weights, their zero points included */
+    int32_t cast_a, cast_b;         /* thread blocks that share what is copied of A, of B */
+};
+const struct layer_copies *layer_copies(const int64_t v[AX_COUNT]);
+
 /* What the case states replaces what `base` (the provider's heuristics, or defaults) says. */
 void layer_tuning(const int64_t v[AX_COUNT], const struct hum_tuning_config *base,
                   struct hum_tuning_config *out);

@@ -3,100 +3,6 @@
 #include "harness/kernel/legal_parts.h"
 #include "harness/kernel/words.h"
 
-/* ---- formats --------------------------------------------------------------------------------- */
-
-/* An 8-bit float has two rows: as activation it has NaN, as weight (top FINITE) it has not. */
-static bool a_format(const int64_t *v)
-{
-    const struct dtype *a = legal_type(v, AX_A);
-    bool float8 = legal_is_float(a, 4, 3) || legal_is_float(a, 5, 2) || legal_is_float(a, 3, 4);
-
-    return legal_is_f16_or_bf16(a) || (float8 && a->top != DTYPE_TOP_FINITE) ||
-           legal_is_float(a, 2, 1) || legal_is_float(a, 0, 3) ||
-           (legal_is_int(a) && (a->bits == 8 || a->bits == 4));
-}
-
-static bool b_bits(const int64_t *v)
-{
-    const struct dtype *b = legal_type(v, AX_B);
-
-    return b->bits <= 8 && b->bits <= legal_type(v, AX_A)->bits;
-}
-
-static bool b_kind(const int64_t *v)
-{
-    const struct dtype *b = legal_type(v, AX_B);
-
-    return !b->is_float || (b->is_signed && b->top == DTYPE_TOP_FINITE);
-}
-
-static bool b_signed(const int64_t *v)
-{
-    const struct dtype *b = legal_type(v, AX_B);
-
-    return !legal_is_int(b) || v[AX_A] == v[AX_B];
-}
-
-/* q - 2^(B-1) with B bits is a float of M mantissa bits when B <= M + 2: magnitudes up to 2^(M+1),
- * all M + 1 bit numbers. (e0m3 has no exponent to reach 2^M.) */
-static bool b_uint_width(const int64_t *v)
-{
-    const struct dtype *a = legal_type(v, AX_A), *b = legal_type(v, AX_B);
-
-    if (!legal_is_uint(b))
-        return true;
-    if (a->is_float)
-        return a->exp_bits > 0 && b->bits <= a->man_bits + 2;
-    return b->bits < a->bits;
-}
-
-static bool b_float_fields(const int64_t *v)
-{
-    const struct dtype *a = legal_type(v, AX_A), *b = legal_type(v, AX_B);
-
-    if (!a->is_float || !b->is_float)
-        return true;
-    return b->exp_bits <= a->exp_bits && b->man_bits <= a->man_bits &&
-           (b->exp_bits >= 1 || a->exp_bits == 0);
-}
-
-static bool b_float_under_int(const int64_t *v)
-{
-    return legal_type(v, AX_A)->is_float || !legal_type(v, AX_B)->is_float || v[AX_FUSED];
-}
-
-static bool c_format(const int64_t *v)
-{
-    return legal_is_f16_or_bf16(legal_type(v, AX_C));
-}
-
-static bool c_as_a(const int64_t *v)
-{
-    return !legal_has_16_bits(v) || v[AX_C] == v[AX_A];
-}
-
-static bool bs_format(const int64_t *v)
-{
-    const struct dtype *bs = legal_type(v, AX_BS);
-    bool float8 = legal_is_float(bs, 4, 3) || legal_is_float(bs, 5, 2);
-
-    return legal_is_f16_or_bf16(bs) || (float8 && bs->top != DTYPE_TOP_FINITE) ||
-           legal_is_float(bs, 8, 23) || legal_is_scale_float(bs, 8, 0) ||
-           legal_is_scale_float(bs, 5, 3);
-}
-
-static bool bs_as_c(const int64_t *v)
-{
-    return legal_type(v, AX_BS)->bits != 16 || v[AX_BS] == v[AX_C];
-}
-
-static bool bs_f32(const int64_t *v)
-{
-    bool wide = v[AX_SCALE] == SCALE_BLOCK || v[AX_SCALE] == SCALE_TENSOR;
-
-    return wide == (legal_type(v, AX_BS)->bits == 32);
-}
-
 /* ---- zero points ----------------------------------------------------------------------------- */
 
 static bool zero_kind(const int64_t *v)
@@ -272,6 +178,7 @@ static bool check_fill(const int64_t *v)
         return v[AX_FILL] == FILL_R || v[AX_FILL] == FILL_E2;
     case CHECK_GUARD:
     case CHECK_LOCKS:
+    case CHECK_GRAPH:
         return v[AX_FILL] == FILL_E2;
     case CHECK_SPECIAL:
         return v[AX_FILL] == FILL_X;
@@ -333,31 +240,31 @@ static bool fill_wide(const int64_t *v)
 
 /* clang-format off */
 const struct legal_rule legal_rules[] = {
-    {"a-format", COMBINATIONS, BIT(AX_A), a_format,
+    {"a-format", COMBINATIONS, BIT(AX_A), legal_a_format,
      "a_dtype must be f16, bf16, e4m3, e5m2, e3m4, e2m1, e0m3, int8 or int4"},
-    {"b-bits", COMBINATIONS, BIT(AX_A) | BIT(AX_B), b_bits,
+    {"b-bits", COMBINATIONS, BIT(AX_A) | BIT(AX_B), legal_b_bits,
      "b_dtype has at most 8 bits and no more than a_dtype"},
-    {"b-kind", COMBINATIONS, BIT(AX_B), b_kind,
+    {"b-kind", COMBINATIONS, BIT(AX_B), legal_b_kind,
      "b_dtype must be an integer or a signed float of which every code is finite"},
-    {"b-signed", COMBINATIONS, BIT(AX_A) | BIT(AX_B), b_signed,
+    {"b-signed", COMBINATIONS, BIT(AX_A) | BIT(AX_B), legal_b_signed,
      "signed integer weights need activations of the same format"},
-    {"b-uint-width", COMBINATIONS, BIT(AX_A) | BIT(AX_B), b_uint_width,
+    {"b-uint-width", COMBINATIONS, BIT(AX_A) | BIT(AX_B), legal_b_uint_width,
      "uintN weights need N of at most 2 more than the mantissa bits of float activations, and "
      "less than the bits of integer ones"},
-    {"b-float-fields", COMBINATIONS, BIT(AX_A) | BIT(AX_B), b_float_fields,
+    {"b-float-fields", COMBINATIONS, BIT(AX_A) | BIT(AX_B), legal_b_float_fields,
      "float weights have at most the exponent and mantissa bits of the activations, and at least "
      "one exponent bit unless those have none"},
-    {"b-float-under-int", COMBINATIONS, BIT(AX_A) | BIT(AX_B) | BIT(AX_FUSED), b_float_under_int,
+    {"b-float-under-int", COMBINATIONS, BIT(AX_A) | BIT(AX_B) | BIT(AX_FUSED), legal_b_float_under_int,
      "integer activations take float weights only as float4e2m1 with fused e8m0 scales"},
-    {"c-format", COMBINATIONS, BIT(AX_C), c_format,
+    {"c-format", COMBINATIONS, BIT(AX_C), legal_c_format,
      "c_dtype must be f16 or bf16"},
-    {"c-as-a", CONTRACT, BIT(AX_A) | BIT(AX_C), c_as_a,
+    {"c-as-a", CONTRACT, BIT(AX_A) | BIT(AX_C), legal_c_as_a,
      "with 16-bit activations c_dtype is a_dtype"},
-    {"bs-format", COMBINATIONS, BIT(AX_BS), bs_format,
+    {"bs-format", COMBINATIONS, BIT(AX_BS), legal_bs_format,
      "bs_dtype must be f16, bf16, f32, e4m3, e5m2, e8m0 or e5m3"},
-    {"bs-as-c", PARAMETERS, BIT(AX_BS) | BIT(AX_C), bs_as_c,
+    {"bs-as-c", PARAMETERS, BIT(AX_BS) | BIT(AX_C), legal_bs_as_c,
      "a bs_dtype of 16 bits is c_dtype"},
-    {"bs-f32", COMBINATIONS, BIT(AX_BS) | BIT(AX_SCALE), bs_f32,
+    {"bs-f32", COMBINATIONS, BIT(AX_BS) | BIT(AX_SCALE), legal_bs_f32,
      "block and tensor scales are f32, channel and group scales are not"},
     {"zero-point-kind", COMBINATIONS, BIT(AX_B) | BIT(AX_ZERO), zero_kind,
      "zero points belong to uintN weights"},
@@ -433,7 +340,8 @@ const struct legal_rule legal_rules[] = {
     {"warp-spec", CONFIGURATION, TILES | BIT(AX_WARP_SPEC), legal_warp_spec_threads,
      "use_warp_spec needs a multiple of 4 warps"},
     {"tuning", AXES, TILES | BIT(AX_TUNING) | BIT(AX_STREAM_K) | BIT(AX_NUM_SMS) | BIT(AX_CTAS) |
-     BIT(AX_STAGES) | BIT(AX_WARP_SPEC) | BIT(AX_TMA) | BIT(AX_WRITE_SPLITS), legal_tuning,
+     BIT(AX_STAGES) | BIT(AX_WARP_SPEC) | BIT(AX_TMA) | BIT(AX_WRITE_SPLITS) |
+     BIT(AX_RASTER), legal_tuning,
      "tuning of provider leaves every axis of tiles and copies at its default"},
     {"invariant-stream-k", CONFIGURATION, BIT(AX_STREAM_K) |
      BIT(AX_BATCH_INVARIANT), legal_invariant_stream_k,
@@ -444,18 +352,37 @@ const struct legal_rule legal_rules[] = {
      "wgmma multiplies f16, bf16, e4m3, e5m2 and int8 activations"},
     {"wgmma-warps", CONFIGURATION, TILES | BIT(AX_MMA), legal_wgmma_warps,
      "wgmma needs a multiple of 4 warps along n"},
-    {"wgmma-stages", CONFIGURATION, BIT(AX_MMA) | BIT(AX_WARP_SPEC) |
-     BIT(AX_STAGES), legal_wgmma_stages,
-     "wgmma with use_warp_spec needs at least 3 stages"},
+    {"wgmma-stages", CONFIGURATION, BIT(AX_MMA) | BIT(AX_STAGES), legal_wgmma_stages,
+     "wgmma needs at least 3 stages"},
+    {"wgmma-warp-k", CONFIGURATION, BIT(AX_A) | BIT(AX_MMA) | BIT(AX_WARP), legal_wgmma_warp_k,
+     "wgmma needs a warp_k of at most 1024 / bits of a_dtype"},
+    {"wgmma-packed-k", CONFIGURATION, BIT(AX_A) | BIT(AX_B) | BIT(AX_MMA) | BIT(AX_GROUP) |
+     BIT(AX_FUSED) | BIT(AX_WARP), legal_wgmma_packed_k,
+     "wgmma of 8-bit activations, weights of 2, 4 or 6 bits and groups of 128 needs warp_n of at "
+     "least 32 and warp_k of 128"},
+    {"mma-group-n", CONFIGURATION, BIT(AX_A) | BIT(AX_MMA) | BIT(AX_SCALE) | BIT(AX_FUSED) |
+     BIT(AX_BLOCK), legal_mma_group_n,
+     "mma of activations below 16 bits with group scales needs block_n of at least 64"},
     {"mxmma-f16-accum", COMBINATIONS, BIT(AX_MMA) | BIT(AX_F16_ACCUM), legal_mxmma_f16_accum,
      "mxmma has no f16 accumulators"},
     {"mxmma-zero-point", CONFIGURATION, BIT(AX_MMA) | BIT(AX_ZERO) |
      BIT(AX_STREAM_K), legal_mxmma_zero,
      "mxmma with zero points excludes use_stream_k"},
     {"write-splits-tma", CONFIGURATION, BIT(AX_TMA) | BIT(AX_WRITE_SPLITS), legal_write_splits_tma,
-     "num_write_splits of 2 excludes use_tma"},
+     "num_write_splits of 2 excludes use_tma of c"},
     {"write-splits-m", CONFIGURATION, TILES | BIT(AX_WRITE_SPLITS), legal_write_splits_m,
      "num_write_splits of 2 needs block_m equal to warp_m and a multiple of 32"},
+    {"tma-zero-point", CONFIGURATION, BIT(AX_TMA) | BIT(AX_ZERO) | BIT(AX_BLOCK), legal_tma_zero,
+     "use_tma of floating zero points needs block_n of at most 256"},
+    {"tma-as", CONFIGURATION, BIT(AX_TMA) | BIT(AX_SCALE_LAYOUT), legal_tma_as,
+     "use_tma of as needs scale_layout m_major"},
+    {"multicast-dense", CONFIGURATION, BIT(AX_TMA) | BIT(AX_GEMM_TYPE), legal_multicast_dense,
+     "multicast needs gemm_type dense"},
+    {"multicast-warp-spec", CONFIGURATION, BIT(AX_TMA) | BIT(AX_WARP_SPEC),
+     legal_multicast_warp_spec,
+     "multicast needs use_warp_spec"},
+    {"multicast-n", CONFIGURATION, BIT(AX_TMA) | BIT(AX_BLOCK) | SHAPE_N, legal_multicast_n,
+     "multicast_a needs n + pad_shape_n to be a multiple of 2 * block_n"},
     {"experts", CONTRACT, BIT(AX_GEMM_TYPE) | BIT(AX_EXPERTS), legal_experts,
      "num_experts is 0 with gemm_type dense, and at least 1 with the others"},
     {"top-k", CONTRACT, BIT(AX_GEMM_TYPE) | BIT(AX_EXPERTS) | BIT(AX_TOP_K), legal_top_k,
@@ -471,7 +398,7 @@ const struct legal_rule legal_rules[] = {
     {"layout-dtype", CONTRACT, BIT(AX_GEMM_TYPE) | BIT(AX_LAYOUT_DTYPE), legal_layout_dtype,
      "expert_layout_dtype int64 needs a grouped gemm_type"},
     {"indexed-tma", CONFIGURATION, BIT(AX_GEMM_TYPE) | BIT(AX_TMA), legal_indexed_tma,
-     "gemm_type indexed excludes use_tma"},
+     "gemm_type indexed excludes use_tma of a, c and as"},
     {"m-major", CONTRACT, BIT(AX_GEMM_TYPE) | BIT(AX_A) | BIT(AX_SCALE_LAYOUT), legal_scale_layout,
      "scale_layout of a product is row_major, or m_major where there are input scales and "
      "gemm_type is not indexed"},
@@ -479,8 +406,8 @@ const struct legal_rule legal_rules[] = {
      "ulp is for elementary functions; a GEMM has none"},
     {"check-fill", AXES, BIT(AX_CHECK) | BIT(AX_FILL), check_fill,
      "exact goes with fills E1, E2, W, S, O, C, X, readout and exhaustive with P, bound, model, "
-     "invariant, deterministic with R, alias with R, E2, guard and locks with E2, special with X, "
-     "contract with E1"},
+     "invariant, deterministic with R, alias with R, E2, guard, locks, graph with E2, special "
+     "with X, contract E1"},
     {"check-scales", AXES, BIT(AX_CHECK) | BIT(AX_SCALES), check_scales,
      "exhaustive needs scales: all"},
     {"fill-conversion", "docs/fills.md", BIT(AX_FILL) | BIT(AX_A) | BIT(AX_B) | BIT(AX_BS) |

@@ -15,6 +15,7 @@
 /* Sets of axes are 64-bit masks. */
 #define AXIS_BIT(id) (UINT64_C(1) << (id))
 _Static_assert(AX_COUNT <= 64, "a set of axes is a 64-bit mask");
+#define AXIS_ALL (~UINT64_C(0) >> (64 - AX_COUNT))
 
 struct legal_rule {
     const char *name;   /* "b-bits", "zero-point-width", ... */

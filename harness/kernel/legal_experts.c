@@ -1,4 +1,5 @@
 /* Rules about products with experts (docs/semantics.md section 10). */
+#include "harness/kernel/layer.h"
 #include "harness/kernel/legal_parts.h"
 #include "harness/kernel/words.h"
 
@@ -42,7 +43,9 @@ bool legal_layout_dtype(const int64_t *v)
 /* Rows that are gathered and scattered are not boxes. */
 bool legal_indexed_tma(const int64_t *v)
 {
-    return v[AX_GEMM_TYPE] != GEMM_INDEXED || !v[AX_TMA];
+    const struct layer_copies *c = layer_copies(v);
+
+    return v[AX_GEMM_TYPE] != GEMM_INDEXED || !(c->a || c->c || c->as);
 }
 
 bool legal_scale_layout(const int64_t *v)

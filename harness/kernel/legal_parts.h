@@ -60,6 +60,20 @@ static inline int64_t legal_shape_k(const int64_t *v)
     return v[AX_K] + v[AX_PAD_K];
 }
 
+/* legal_formats.c: rules about formats, one for each row of the table. */
+bool legal_a_format(const int64_t *v);
+bool legal_b_bits(const int64_t *v);
+bool legal_b_kind(const int64_t *v);
+bool legal_b_signed(const int64_t *v);
+bool legal_b_uint_width(const int64_t *v);
+bool legal_b_float_fields(const int64_t *v);
+bool legal_b_float_under_int(const int64_t *v);
+bool legal_c_format(const int64_t *v);
+bool legal_c_as_a(const int64_t *v);
+bool legal_bs_format(const int64_t *v);
+bool legal_bs_as_c(const int64_t *v);
+bool legal_bs_f32(const int64_t *v);
+
 /* legal_tiles.c: rules about tuning, one for each row of the table. An auto tile holds. */
 bool legal_tiles_together(const int64_t *v);
 bool legal_block_size(const int64_t *v);
@@ -77,10 +91,18 @@ bool legal_invariant_k_warps(const int64_t *v);
 bool legal_wgmma_format(const int64_t *v);
 bool legal_wgmma_warps(const int64_t *v);
 bool legal_wgmma_stages(const int64_t *v);
+bool legal_wgmma_warp_k(const int64_t *v);
+bool legal_wgmma_packed_k(const int64_t *v);
+bool legal_mma_group_n(const int64_t *v);
 bool legal_mxmma_f16_accum(const int64_t *v);
 bool legal_mxmma_zero(const int64_t *v);
 bool legal_write_splits_tma(const int64_t *v);
 bool legal_write_splits_m(const int64_t *v);
+bool legal_tma_zero(const int64_t *v);
+bool legal_tma_as(const int64_t *v);
+bool legal_multicast_dense(const int64_t *v);
+bool legal_multicast_warp_spec(const int64_t *v);
+bool legal_multicast_n(const int64_t *v);
 
 /* legal_experts.c: rules about products with experts, likewise. */
 bool legal_experts(const int64_t *v);

@@ -1,3 +1,4 @@
+#include "harness/kernel/layer.h"
 #include "harness/kernel/legal_parts.h"
 #include "harness/kernel/words.h"
 
@@ -117,7 +118,7 @@ bool legal_tuning(const int64_t *v)
     return v[AX_TUNING] == TUNING_AXES ||
            (is_auto(v, AX_BLOCK) && is_auto(v, AX_WARP) && is_auto(v, AX_STAGES) &&
             !v[AX_STREAM_K] && v[AX_NUM_SMS] == 0 && v[AX_CTAS] == 1 && !v[AX_WARP_SPEC] &&
-            !v[AX_TMA] && v[AX_WRITE_SPLITS] == 1);
+            !v[AX_TMA] && v[AX_WRITE_SPLITS] == 1 && v[AX_RASTER] == 1);
 }
 
 bool legal_invariant_stream_k(const int64_t *v)
@@ -147,7 +148,32 @@ bool legal_wgmma_warps(const int64_t *v)
 
 bool legal_wgmma_stages(const int64_t *v)
 {
-    return v[AX_MMA] != MMA_WGMMA || !v[AX_WARP_SPEC] || is_auto(v, AX_STAGES) || v[AX_STAGES] >= 3;
+    return v[AX_MMA] != MMA_WGMMA || is_auto(v, AX_STAGES) || v[AX_STAGES] >= 3;
+}
+
+/* An instruction reads a row of swizzled shared memory: 128 bytes. */
+bool legal_wgmma_warp_k(const int64_t *v)
+{
+    return v[AX_MMA] != MMA_WGMMA || is_auto(v, AX_WARP) ||
+           axis_tile_k(v[AX_WARP]) * legal_type(v, AX_A)->bits <= 1024;
+}
+
+/* Weights of an even number of bits under 8-bit activations lie k by k where groups of scales are
+ * 128 wide: a warp then takes 16 columns at a time, and k of whole rows of 128 bytes. */
+bool legal_wgmma_packed_k(const int64_t *v)
+{
+    const struct dtype *a = legal_type(v, AX_A), *b = legal_type(v, AX_B);
+    const bool packed = v[AX_MMA] == MMA_WGMMA && a->bits == 8 && b->bits < 8 && b->bits % 2 == 0 &&
+                        v[AX_GROUP] == 128 && !v[AX_FUSED];
+
+    return !packed || is_auto(v, AX_WARP) ||
+           (axis_tile_n(v[AX_WARP]) >= 32 && axis_tile_k(v[AX_WARP]) == 128);
+}
+
+bool legal_mma_group_n(const int64_t *v)
+{
+    return v[AX_MMA] != MMA_MMA || legal_has_16_bits(v) || v[AX_SCALE] != SCALE_GROUP ||
+           v[AX_FUSED] || is_auto(v, AX_BLOCK) || axis_tile_n(v[AX_BLOCK]) >= 64;
 }
 
 bool legal_mxmma_f16_accum(const int64_t *v)
@@ -162,7 +188,7 @@ bool legal_mxmma_zero(const int64_t *v)
 
 bool legal_write_splits_tma(const int64_t *v)
 {
-    return v[AX_WRITE_SPLITS] == 1 || !v[AX_TMA];
+    return v[AX_WRITE_SPLITS] == 1 || !layer_copies(v)->c;
 }
 
 bool legal_write_splits_m(const int64_t *v)
@@ -171,4 +197,40 @@ bool legal_write_splits_m(const int64_t *v)
 
     return v[AX_WRITE_SPLITS] == 1 || !has_tiles(v) ||
            (axis_tile_m(v[AX_BLOCK]) == m && m % 32 == 0);
+}
+
+/* A box of a bulk tensor copy has at most 256 elements a side. */
+bool legal_tma_zero(const int64_t *v)
+{
+    return !layer_copies(v)->scales || v[AX_ZERO] != ZERO_FLOAT || is_auto(v, AX_BLOCK) ||
+           axis_tile_n(v[AX_BLOCK]) <= 256;
+}
+
+bool legal_tma_as(const int64_t *v)
+{
+    return !layer_copies(v)->as || v[AX_SCALE_LAYOUT] == SCALES_M_MAJOR;
+}
+
+static bool is_multicast(const int64_t *v)
+{
+    return layer_copies(v)->cast_a * layer_copies(v)->cast_b > 1;
+}
+
+bool legal_multicast_dense(const int64_t *v)
+{
+    return !is_multicast(v) || v[AX_GEMM_TYPE] == GEMM_DENSE;
+}
+
+bool legal_multicast_warp_spec(const int64_t *v)
+{
+    return !is_multicast(v) || v[AX_WARP_SPEC];
+}
+
+/* A pair of blocks that share A stand side by side. */
+bool legal_multicast_n(const int64_t *v)
+{
+    const int64_t n = axis_tile_n(v[AX_BLOCK]) * layer_copies(v)->cast_a;
+
+    return layer_copies(v)->cast_a == 1 || is_auto(v, AX_BLOCK) ||
+           (n > 0 && legal_shape_n(v) % n == 0);
 }

@@ -1,6 +1,7 @@
 /* The checks, written once for all operations. Each looks at every call of the problem. */
 #include "harness/kernel/op_contract.h"
 #include "harness/kernel/op_family.h"
+#include "harness/kernel/op_graph.h"
 #include "harness/kernel/words.h"
 #include "reference/fault.h"
 
@@ -63,16 +64,12 @@ static bool first_launch(struct op_case *x, struct finding *f)
 
     if (!op_run(x->t, x->call, &plain, &out, f))
         return false;
+    op_hash(x->t, x->call, &out);
     x->kernel_us += out.kernel_us;
     return keep_outputs(x, &out, f);
 }
 
 /* ---- the same bytes -------------------------------------------------------------------------- */
-
-static bool is_open(const struct op_part *p, int64_t index)
-{
-    return p->want && (p->want[index] == OP_KEPT || p->want[index] == REF_CODE_ANY);
-}
 
 static void note_difference(const struct op_part *p, int64_t index, uint32_t got, uint32_t want,
                             struct finding *f)
@@ -102,27 +99,32 @@ static void compare_bytes(const struct op_part *p, const uint8_t *got, const uin
     for (int64_t i = 0; i < count; i++) {
         const uint32_t g = op_element(p, got, i), w = op_element(p, want, i);
 
-        if (g != w && !is_open(p, i))
+        if (g != w && !op_part_is_open(p, i))
             note_difference(p, i, g, w, f);
     }
 }
 
-/* Launches; the outputs must be those of the first launch. False: `f` has the verdict. */
-static bool same_bytes(const struct op_case *x, const struct op_options *o, const char *what,
-                       struct finding *f)
+/* The outputs must be those of the first launch. False: `f` has the verdict. */
+static bool are_kept(const struct op_case *x, const struct op_out *out, const char *what,
+                     struct finding *f)
 {
     const struct op_call *c = x->call;
-    struct op_out out;
 
-    if (!op_run(x->t, c, o, &out, f))
-        return false;
     for (int i = 0; i < c->count; i++)
         if (x->kept[i])
-            compare_bytes(&c->parts[i], out.got[i], x->kept[i], f);
+            compare_bytes(&c->parts[i], out->got[i], x->kept[i], f);
     if (f->wrong == 0)
         return true;
     finding_give(f, VERDICT_FAIL, "%" PRIu64 " outputs of %s differ %s", f->wrong, c->name, what);
     return false;
+}
+
+static bool same_bytes(const struct op_case *x, const struct op_options *o, const char *what,
+                       struct finding *f)
+{
+    struct op_out out;
+
+    return op_run(x->t, x->call, o, &out, f) && are_kept(x, &out, what, f);
 }
 
 /* ---- exact, ulp, exhaustive, special --------------------------------------------------------- */
@@ -146,6 +148,7 @@ static void check_values(struct op_case *x, struct finding *f)
 
     if (!op_run(x->t, x->call, &plain, &out, f))
         return;
+    op_hash(x->t, x->call, &out);
     x->kernel_us += out.kernel_us;
     judge_call(x, &out, f);
 }
@@ -162,7 +165,7 @@ static void check_empty(const struct op_family *family, const struct op_problem 
 
     memcpy(v, p->v, sizeof v);
     v[AX_M] = 0;
-    why = family->make(v, t->arena, &none);
+    why = family->make(v, p->rules, t->arena, &none);
     t->mark = t->arena->used;
     if (why)
         finding_give(f, VERDICT_INFRA, "%s", why);
@@ -200,7 +203,7 @@ static bool make_others(struct op_case *x, struct op_problem *others, int64_t *v
 
     memcpy(v, x->p->v, AX_COUNT * sizeof *v);
     v[AX_SEED] ^= INT64_C(0x5eed);
-    why = x->family->make(v, x->t->arena, others);
+    why = x->family->make(v, x->p->rules, x->t->arena, others);
     x->t->mark = x->t->arena->used;
     if (why)
         finding_give(f, VERDICT_INFRA, "%s", why);
@@ -222,6 +225,56 @@ static void check_deterministic(struct op_case *x, struct finding *f)
                 op_run(x->t, &others.calls[x->number % others.count], &o, &out, f)) &&
                same_bytes(x, &o, "from one launch to the next", f);
     }
+}
+
+/* ---- graph ----------------------------------------------------------------------------------- */
+
+static void replays(struct op_case *own, struct op_case *others, struct finding *f)
+{
+    const struct {
+        struct op_case *x;
+        bool keep;
+        const char *what;
+    } steps[] = {
+        {own, false, "in a replay with other inputs than those that were recorded"},
+        {others, true, "in the second replay"},
+        {own, true, "in the third replay"},
+    };
+    struct op_options o = op_plain();
+    struct op_recording recording;
+    bool fine = op_capture(own->t, others->call, &recording, f);
+
+    for (size_t i = 0; fine && i < sizeof steps / sizeof steps[0]; i++) {
+        struct op_out out;
+
+        o.poison = i % 2 ? 0xff : other_poison;
+        fine = op_replay(own->t, steps[i].x->call, &o, steps[i].keep, &recording, &out, f) &&
+               are_kept(steps[i].x, &out, steps[i].what, f);
+    }
+    op_drop(own->t);
+}
+
+/* A call recorded with the data of another seed and replayed with these, as graph.h has it. What a
+ * replay must give is what a plain launch gave; that this is right, `exact` says. */
+static void check_graph(struct op_case *x, struct finding *f)
+{
+    struct op_problem others;
+    struct op_case y = *x;
+    int64_t v[AX_COUNT];
+
+    if (!first_launch(x, f))
+        return;
+    if (!x->t->provider->capture) {
+        finding_give(f, VERDICT_SKIP, "provider %s cannot record launches", x->t->provider->name);
+        return;
+    }
+    if (!make_others(x, &others, v, f))
+        return;
+    y.call = &others.calls[x->number];
+    if (memcmp(y.call->args, x->call->args, x->call->args_size) != 0)
+        finding_give(f, VERDICT_UNTRUSTED, "data of another seed have other sizes");
+    else if (first_launch(&y, f))
+        replays(x, &y, f);
 }
 
 /* ---- alias ----------------------------------------------------------------------------------- */
@@ -330,6 +383,7 @@ static void (*const checks[])(struct op_case *x, struct finding *f) = {
     [CHECK_SPECIAL]       = check_values,
     [CHECK_CONTRACT]      = check_contract,
     [CHECK_EXHAUSTIVE]    = check_values,
+    [CHECK_GRAPH]         = check_graph,
 };
 /* clang-format on */
 

@@ -2,6 +2,7 @@
 
 #include "harness/core/clock.h"
 #include "harness/kernel/op_trust.h"
+#include "harness/kernel/output_hash.h"
 #include "harness/kernel/words.h"
 
 #include <inttypes.h>
@@ -48,6 +49,7 @@ static void run_case(const struct op_family *family, struct runner *r, struct op
     else
         judge(family, p, t, &f, out);
     op_trial_close(t);
+    output_hash_text(t->hash, out->output_hash);
     out->compare_us = clock_us() - start - out->kernel_us;
     out->memory_bytes = r->problem.peak + r->scratch.peak;
     describe(p, &f, out);
@@ -88,10 +90,11 @@ void op_family_run(const struct op_family *family, struct runner *r, const struc
         if (i == begin || !same_data(v, plan->cases[i - 1].v)) {
             arena_reset(&r->problem);
             r->problem.peak = 0;
-            why = family->make(v, &r->problem, &p);
+            why = family->make(v, plan->rules, &r->problem, &p);
             rec.reference_us = clock_us() - start;
         }
         p.v = v;
+        p.rules = plan->rules;
         if (why) {
             rec.verdict = VERDICT_INFRA;
             (void)snprintf(rec.reason, sizeof rec.reason, "%s", why);

@@ -12,6 +12,7 @@
 
 struct op_problem {
     const int64_t *v;
+    uint32_t rules;        /* of the provider, by which everything here was made (semantics.h) */
     struct op_call *calls; /* in order; independent of each other */
     int count;
     const void *own; /* of the family */
@@ -22,8 +23,10 @@ struct op_family {
 
     /* Calls with contents and expected codes, all in `arena`. The check of v may change the data:
      * `special` has NaN, infinities, zeros and such, `exhaustive` everything there is. v[AX_M] may
-     * be 0 where `empty` says so. NULL, or a sentence (memory). */
-    const char *(*make)(const int64_t v[AX_COUNT], struct arena *arena, struct op_problem *out);
+     * be 0 where `empty` says so. rules: of the provider (semantics.h). NULL, or a sentence
+     * (memory). */
+    const char *(*make)(const int64_t v[AX_COUNT], uint32_t rules, struct arena *arena,
+                        struct op_problem *out);
 
     /* What a launch of p->calls[call] that ended well has left, for the checks exact, ulp, special
      * and exhaustive; compared, wrong and at_* of f are added to. NULL: op_compare. With it, of

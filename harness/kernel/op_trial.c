@@ -1,14 +1,14 @@
 #include "harness/kernel/op_trial.h"
 
 #include "harness/core/clock.h"
+#include "harness/kernel/op_slab.h"
+#include "harness/kernel/output_hash.h"
 #include "reference/fault.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { ALIGN = 64 };
 
 /* ---- describing a call ----------------------------------------------------------------------- */
 
@@ -89,9 +89,10 @@ void op_trial_open(struct op_trial *t)
 {
     t->device = (struct device){.provider = t->provider, .handle = t->handle, .arena = t->arena};
     t->mark = t->arena->used;
+    t->hash = OUTPUT_HASH_NONE;
 }
 
-static void forget_launch(struct op_trial *t)
+void op_forget_launch(struct op_trial *t)
 {
     t->arena->used = t->mark;
     device_release(&t->device, 0);
@@ -99,167 +100,12 @@ static void forget_launch(struct op_trial *t)
 
 void op_trial_close(struct op_trial *t)
 {
-    forget_launch(t);
+    op_forget_launch(t);
 }
 
 struct op_options op_plain(void)
 {
     return (struct op_options){.poison = 0xff, .gap = 256, .margin = 256, .moved = -1};
-}
-
-/* ---- the slab -------------------------------------------------------------------------------- */
-
-struct slab {
-    int order[OP_PARTS]; /* numbers of parts that have bytes */
-    int count;
-    size_t at[OP_PARTS], size[OP_PARTS]; /* by number of the part */
-    size_t bytes;
-    uint8_t *image; /* what lies there before the launch */
-    uint8_t *base;  /* on the device */
-    const uint8_t *got;
-};
-
-static void choose_order(const struct op_call *c, const struct op_options *o, struct slab *s)
-{
-    for (int i = 0; i < c->count; i++)
-        if (c->parts[i].tensor.bytes && i != o->moved)
-            s->order[s->count++] = i;
-    if (o->moved < 0 || !c->parts[o->moved].tensor.bytes)
-        return;
-    for (int i = s->count; i > o->to; i--)
-        s->order[i] = s->order[i - 1];
-    s->order[o->to < s->count ? o->to : s->count] = o->moved;
-    s->count++;
-}
-
-static void lay_out(const struct op_call *c, const struct op_options *o, struct slab *s)
-{
-    size_t at = o->margin;
-
-    choose_order(c, o, s);
-    for (int i = 0; i < s->count; i++) {
-        const int part = s->order[i];
-
-        s->at[part] = at;
-        s->size[part] = c->parts[part].tensor.bytes;
-        at = (at + s->size[part] + ALIGN - 1) / ALIGN * ALIGN + (i + 1 < s->count ? o->gap : 0);
-    }
-    s->bytes = at + o->margin;
-}
-
-/* An empty tensor that the contract wants has an address too. */
-static void place_tensors(struct op_call *c, const struct slab *s)
-{
-    for (int i = 0; i < c->count; i++) {
-        const struct op_part *p = &c->parts[i];
-        struct hum_tensor t = p->tensor;
-
-        t.data = t.bytes ? s->base + s->at[i] : NULL;
-        memcpy(c->args + p->at, &t, sizeof t);
-    }
-}
-
-static bool fill_slab(struct op_trial *t, struct op_call *c, const struct op_options *o,
-                      struct slab *s)
-{
-    void *base;
-
-    s->image = device_host(&t->device, s->bytes);
-    if (!s->image)
-        return false;
-    memset(s->image, o->poison, s->bytes);
-    for (int i = 0; i < s->count; i++) {
-        const int part = s->order[i];
-
-        if (c->parts[part].role != OP_OUT)
-            memcpy(s->image + s->at[part], c->parts[part].tensor.data, s->size[part]);
-    }
-    if (!device_copy(&t->device, s->image, s->bytes, &base))
-        return false;
-    s->base = base;
-    place_tensors(c, s);
-    return true;
-}
-
-/* ---- afterwards ------------------------------------------------------------------------------ */
-
-static size_t first_change(const struct slab *s, size_t begin, size_t end)
-{
-    if (begin == end || memcmp(s->got + begin, s->image + begin, end - begin) == 0)
-        return end;
-    while (s->got[begin] == s->image[begin])
-        begin++;
-    return begin;
-}
-
-/* The first byte from `begin` on that was changed although it lies in no output. */
-static size_t first_outside(const struct op_call *c, const struct slab *s, bool accepted)
-{
-    size_t begin = 0;
-
-    for (int i = 0; i < s->count; i++) {
-        const int part = s->order[i];
-        size_t at;
-
-        if (!accepted || !op_part_is_written(&c->parts[part]))
-            continue;
-        at = first_change(s, begin, s->at[part]);
-        if (at != s->at[part])
-            return at;
-        begin = s->at[part] + s->size[part];
-    }
-    return first_change(s, begin, s->bytes);
-}
-
-/* Where byte `at` lies: inside a tensor, or behind the last one that begins before it. */
-static void describe_byte(const struct op_call *c, const struct slab *s, size_t at, char *out,
-                          size_t size)
-{
-    const struct op_part *p = NULL;
-    bool behind = false;
-
-    for (int i = 0; i < s->count && at >= s->at[s->order[i]]; i++) {
-        p = &c->parts[s->order[i]];
-        behind = at >= s->at[s->order[i]] + s->size[s->order[i]];
-    }
-    if (!p)
-        (void)snprintf(out, size, "%s wrote before its tensors", c->name);
-    else if (behind)
-        (void)snprintf(out, size, "%s wrote behind %s", c->name, p->name);
-    else if (op_part_is_written(p))
-        (void)snprintf(out, size, "%s wrote %s although it refused", c->name, p->name);
-    else
-        (void)snprintf(out, size, "%s changed its input %s", c->name, p->name);
-}
-
-/* Elements that are not to be written stay as they were. */
-static void look_for_stray(const struct op_call *c, const struct slab *s, int part,
-                           struct op_out *out)
-{
-    const struct op_part *p = &c->parts[part];
-    const uint8_t *got = s->got + s->at[part], *image = s->image + s->at[part];
-    const int64_t count = op_part_count(p);
-
-    if (!op_part_is_written(p) || !p->want || out->damage[0])
-        return;
-    for (int64_t i = 0; i < count; i++)
-        if (p->want[i] == OP_KEPT && op_element(p, got, i) != op_element(p, image, i)) {
-            (void)snprintf(out->damage, sizeof out->damage,
-                           "%s wrote element %" PRId64 " of %s, which is not to be written",
-                           c->name, i, p->name);
-            return;
-        }
-}
-
-static void look_for_damage(const struct op_call *c, const struct slab *s, struct op_out *out)
-{
-    const bool accepted = out->code == HUM_OK;
-    const size_t at = REF_FAULT(OP_GUARD_NEVER_COMPARED) ? s->bytes : first_outside(c, s, accepted);
-
-    if (at != s->bytes)
-        describe_byte(c, s, at, out->damage, sizeof out->damage);
-    for (int i = 0; accepted && i < s->count; i++)
-        look_for_stray(c, s, s->order[i], out);
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
@@ -269,13 +115,12 @@ static bool launch(struct op_trial *t, const struct op_call *c, const struct op_
                    struct op_out *out)
 {
     struct op_call call = *c;
-    struct slab s = {0};
+    struct op_slab s;
     double start;
 
-    forget_launch(t);
+    op_forget_launch(t);
     memset(out, 0, sizeof *out);
-    lay_out(&call, o, &s);
-    if (!fill_slab(t, &call, o, &s))
+    if (!op_slab_make(t, &call, o, &s))
         return false;
     if (o->change)
         o->change(&call, o->context);
@@ -287,13 +132,7 @@ static bool launch(struct op_trial *t, const struct op_call *c, const struct op_
     t->hooks->stage(t->hooks->context, t->index, STAGE_JUDGE);
     if (out->code == HUM_DEVICE_LOST) /* and with it what the launch wrote */
         return true;
-    s.got = device_look(&t->device, s.base, s.bytes);
-    if (!s.got)
-        return false;
-    for (int i = 0; i < s.count; i++)
-        out->got[s.order[i]] = s.got + s.at[s.order[i]];
-    look_for_damage(c, &s, out);
-    return true;
+    return op_slab_look(t, c, &s, out);
 }
 
 static bool infra(const struct op_trial *t, struct finding *f)
@@ -343,6 +182,43 @@ bool op_refuses(struct op_trial *t, const struct op_call *c, const struct op_opt
     f->wrong++;
     finding_give(f, VERDICT_FAIL, "%s must refuse %s: %s", c->name, what, why);
     return false;
+}
+
+/* Elements from `first` on, `count` of them in `block`, about which nothing is required: zero. */
+static void clear_open(const struct op_part *p, int64_t first, int64_t count, uint8_t *block)
+{
+    const uint32_t *want = p->want + first;
+    const int bits = p->bits;
+    int any = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        any |= (want[i] == OP_KEPT) | (want[i] == REF_CODE_ANY);
+    for (int64_t i = 0; any && i < count; i++)
+        if (op_part_is_open(p, first + i)) {
+            if (bits == 4)
+                block[i / 2] &= i % 2 ? 0x0f : 0xf0;
+            else
+                memset(block + i * bits / 8, 0, (size_t)bits / 8);
+        }
+}
+
+void op_hash(struct op_trial *t, const struct op_call *c, const struct op_out *out)
+{
+    uint8_t block[64]; /* whole words of the hash */
+
+    for (int part = 0; part < c->count; part++) {
+        const struct op_part *p = &c->parts[part];
+        const size_t bytes = op_part_is_written(p) ? p->tensor.bytes : 0;
+
+        for (size_t at = 0; at < bytes; at += sizeof block) {
+            const size_t n = bytes - at < sizeof block ? bytes - at : sizeof block;
+
+            memcpy(block, out->got[part] + at, n);
+            if (p->want)
+                clear_open(p, (int64_t)at * 8 / p->bits, (int64_t)n * 8 / p->bits, block);
+            t->hash = output_hash_bytes(t->hash, block, n);
+        }
+    }
 }
 
 /* ---- judging --------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 
 /* In an array of expected codes, beside REF_CODE_ANY: the element is not written. (No format has
  * this as a canonical code.) */
-#define OP_KEPT (UINT32_MAX - 1)
+#define OP_KEPT (REF_CODE_ANY - 1)
 
 enum op_role { OP_IN, OP_OUT, OP_INOUT };
 
@@ -46,6 +46,11 @@ static inline int64_t op_part_count(const struct op_part *p)
 static inline bool op_part_is_written(const struct op_part *p)
 {
     return p->role != OP_IN;
+}
+/* Is nothing required of this element? */
+static inline bool op_part_is_open(const struct op_part *p, int64_t index)
+{
+    return p->want && (p->want[index] == OP_KEPT || p->want[index] == REF_CODE_ANY);
 }
 /* An element of at most 32 bits of the part's bytes. */
 uint32_t op_element(const struct op_part *p, const uint8_t *bytes, int64_t index);
@@ -112,6 +117,7 @@ struct op_trial {
     const struct runner_hooks *hooks;
     size_t index; /* of the case, for the hooks */
     size_t mark;
+    uint64_t hash; /* of the calls added by op_hash; output_hash.h */
 };
 
 /* provider, handle, arena, hooks and index are set. Memory handed out before stays. */
@@ -149,6 +155,9 @@ bool op_run(struct op_trial *t, const struct op_call *c, const struct op_options
  * nothing written; false: `f` says what happened, `what` is what should have been refused. */
 bool op_refuses(struct op_trial *t, const struct op_call *c, const struct op_options *o,
                 bool unsupported, const char *what, struct finding *f);
+
+/* Adds the outputs of a launch that ended well to t->hash. */
+void op_hash(struct op_trial *t, const struct op_call *c, const struct op_out *out);
 
 /* ---- judging --------------------------------------------------------------------------------- */
 

@@ -15,6 +15,23 @@ static const struct tc_row *tensor_core(const struct launch *l, const struct hum
                    l->compute->use_f16_accum);
 }
 
+/* With experts, tiles numbered with n fastest: about the launch itself, in row tiles of block_m
+ * rows that stand one after the other. */
+static enum hum_code ask_row_tile(const struct launch *l, int64_t row, int64_t col,
+                                  struct hum_accumulation *s, char *reason)
+{
+    int64_t block_m = l->tuning->block_m, at = routing_tile_of(l->routing, row) * block_m;
+    enum hum_code code =
+        l->provider->accumulation(l->handle, l->layer, l->compute, l->tuning,
+                                  l->routing->row_tiles * block_m, at, col, s, reason);
+
+    if (!(s->row_begin <= at && at < s->row_end))
+        s->slices = 0;
+    s->row_begin = row;
+    s->row_end = row + 1;
+    return code;
+}
+
 /* With experts: of the tile of the same number in a dense product. The place stands in `s` when
  * it returns. */
 static enum hum_code ask_routed(const struct launch *l, int64_t row, int64_t col,
@@ -45,7 +62,8 @@ static enum hum_code ask(const struct launch *l, int64_t row, int64_t col,
                          struct hum_accumulation *s, char *reason)
 {
     if (l->routing)
-        return ask_routed(l, row, col, s, reason);
+        return l->provider->tiles_n_fastest ? ask_row_tile(l, row, col, s, reason)
+                                            : ask_routed(l, row, col, s, reason);
     return l->provider->accumulation(l->handle, l->layer, l->compute, l->tuning, l->m, row, col, s,
                                      reason);
 }
@@ -57,7 +75,11 @@ static void copy(const struct hum_accumulation *s, struct order *out)
                                     .warp_k = s->warp_k,
                                     .flush_k = s->flush_k,
                                     .slices = s->slices,
-                                    .ordered = s->ordered};
+                                    .ordered = s->ordered,
+                                    .warps_in_order = s->warps_in_order,
+                                    .operand_shift = s->operand_shift,
+                                    .flush_shift = s->flush_shift,
+                                    .output_shift = s->output_shift};
     for (int i = 0; i < s->slices && i < REF_MAX_SLICES; i++) {
         out->accum.slice[i].k_begin = s->slice[i].k_begin;
         out->accum.slice[i].k_end = s->slice[i].k_end;
@@ -106,12 +128,34 @@ bool order_stated(const struct launch *l, int64_t row, int64_t col, struct hum_a
            col < out->col_end;
 }
 
+const char *order_instruction(const struct launch *l, int64_t row)
+{
+    struct hum_accumulation s = {0};
+
+    if (!order_stated(l, row, 0, &s) || s.arithmetic != HUM_ARITHMETIC_TENSOR_CORE)
+        return "";
+    switch (s.mma_type) {
+    case HUM_MMA_MMA:
+        return "mma";
+    case HUM_MMA_WGMMA:
+        return "wgmma";
+    case HUM_MMA_UMMA:
+        return "umma";
+    case HUM_MMA_AUTO:
+    case HUM_MMA_MXMMA:
+        break;
+    }
+    return "";
+}
+
 /* An unknown order is no order, were it stated twice. */
 static bool alike(const struct hum_accumulation *x, const struct hum_accumulation *y)
 {
     if (x->arithmetic != y->arithmetic || x->mma_type != y->mma_type || x->sm != y->sm ||
         x->instruction_k != y->instruction_k || x->block_k != y->block_k ||
-        x->warp_k != y->warp_k || x->flush_k != y->flush_k || x->slices != y->slices)
+        x->warp_k != y->warp_k || x->flush_k != y->flush_k || x->slices != y->slices ||
+        x->warps_in_order != y->warps_in_order || x->operand_shift != y->operand_shift ||
+        x->flush_shift != y->flush_shift || x->output_shift != y->output_shift)
         return false;
     if (x->slices > 1 && !(x->ordered && y->ordered))
         return false;

@@ -22,14 +22,18 @@ struct order {
 };
 
 /* Row and col count in the output. With experts the provider is asked about a dense product of
- * as many tiles (semantics.md section 10), and the answer holds for neighbouring rows of one row
- * tile. NULL, or why the order of output (row, col) is not known: `reason` (HUM_REASON_BYTES)
- * may hold the text. */
+ * as many tiles (semantics.md section 10), or about the row tile if tiles_n_fastest; the answer
+ * holds for neighbouring rows of one row tile. NULL, or why the order of output (row, col) is not
+ * known: `reason` (HUM_REASON_BYTES) may hold the text. */
 const char *order_of(const struct launch *l, int64_t row, int64_t col, struct order *out,
                      char *reason);
 
 /* The statement itself, unjudged but for covering the output. False: there is none. */
 bool order_stated(const struct launch *l, int64_t row, int64_t col, struct hum_accumulation *out);
+
+/* "mma", "wgmma", "umma": the instruction by which row `row` is summed, as the provider states; ""
+ * without a statement, or without tensor cores. */
+const char *order_instruction(const struct launch *l, int64_t row);
 
 /* Is output (row_a, col) of launch a summed in the same order as output (row_b, col) of launch
  * b, so that the same inputs must give the same bits? The provider's word is taken; without it,

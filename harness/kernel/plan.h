@@ -29,9 +29,10 @@ struct plan_problem {
 };
 
 struct plan_options {
-    const char *provider; /* as the user named it, for repro lines; NULL: its own name */
-    const char *filter;   /* glob over the id (* ? [..]; a * also matches /), NULL: all */
-    int shard, shards;    /* I of N, from 1; 1 of 1: all. Problems, not cases, are dealt out */
+    const char *provider;  /* as the user named it, for repro lines; NULL: its own name */
+    const char *semantics; /* the file of --semantics, for repro lines; NULL: not given */
+    const char *filter;    /* glob over the id (* ? [..]; a * also matches /), NULL: all */
+    int shard, shards;     /* I of N, from 1; 1 of 1: all. Problems, not cases, are dealt out */
     bool has_seed;
     uint64_t seed; /* replaces the suites' seeds: of inputs and of pairwise and random entries */
 };
@@ -47,6 +48,7 @@ struct plan {
     size_t illegal;  /* combinations dropped by the legality table */
     size_t excluded; /* by where */
     size_t gaps;     /* pairs of `pairwise` entries that the search left undecided; normally 0 */
+    uint32_t rules;  /* of the provider (semantics.h); 0, the contract, when it was made */
 };
 
 /* Everything lives in `arena`. An entry without a legal combination and suites of one name are

@@ -136,6 +136,7 @@ static int64_t resolve_fill(const int64_t *v)
         return v[AX_STREAM_K] || provider ? FILL_E2 : FILL_R;
     case CHECK_GUARD:
     case CHECK_LOCKS:
+    case CHECK_GRAPH:
         return FILL_E2;
     case CHECK_SPECIAL:
         return FILL_X;

@@ -55,7 +55,8 @@ struct pool {
     struct worker *workers;
     struct pollfd *fds; /* two a worker: its answers, its standard error */
     size_t count;
-    size_t next_problem; /* not handed out yet */
+    size_t next_problem; /* how many were handed out */
+    size_t handed;       /* and how many cases they have */
     struct order order;
     double ticked;
     uint64_t hash;
@@ -102,28 +103,43 @@ static void send_range(const struct worker *w, const struct range *r)
     (void)wire_send(w->proc.in, &m); /* a worker that is gone shows at its other end */
 }
 
-/* Idle workers first; then one problem in advance each, while enough are left to share. */
+/* Problems that may still be started. */
+static size_t problems_left(const struct pool *p)
+{
+    if (p->o->deadline > 0 && !(proc_now() < p->o->deadline))
+        return 0;
+    return p->plan->problem_count - p->next_problem;
+}
+
+static void hand_to(struct pool *p, struct worker *w)
+{
+    size_t problem = p->o->order ? p->o->order[p->next_problem] : p->next_problem;
+    const struct plan_problem *next = &p->plan->problems[problem];
+
+    if (w->queued == 0)
+        w->since = proc_now();
+    w->queue[w->queued] = (struct range){problem, next->first, next->first + next->count};
+    send_range(w, &w->queue[w->queued++]);
+    p->next_problem++;
+    p->handed += next->count;
+}
+
+/* Idle workers first; then one problem in advance each, while enough are left to share. With a
+ * deadline none is ready in advance: it would be started after it. */
 static void hand_out(struct pool *p)
 {
-    const struct plan *plan = p->plan;
+    const int depths = p->o->deadline > 0 ? 1 : QUEUE;
 
-    for (int depth = 0; depth < QUEUE; depth++)
+    for (int depth = 0; depth < depths; depth++)
         for (size_t i = 0; i < p->count; i++) {
             struct worker *w = &p->workers[i];
-            size_t left = plan->problem_count - p->next_problem;
-            const struct plan_problem *next = &plan->problems[p->next_problem];
+            size_t left = problems_left(p);
 
             if (left == 0 || (depth > 0 && left <= p->count) ||
-                next->first >= p->order.delivered + WINDOW)
+                p->handed >= p->order.delivered + WINDOW)
                 return;
-            if (!w->ready || w->queued > depth)
-                continue;
-            if (w->queued == 0)
-                w->since = proc_now();
-            w->queue[w->queued] =
-                (struct range){p->next_problem, next->first, next->first + next->count};
-            send_range(w, &w->queue[w->queued++]);
-            p->next_problem++;
+            if (w->ready && w->queued <= depth)
+                hand_to(p, w);
         }
 }
 
@@ -303,7 +319,7 @@ static void lose(struct pool *p, struct worker *w, enum loss loss)
         despair(p, w, loss, how);
     if (w->queued > 0 && w->queue[0].next == w->queue[0].end)
         finish_range(w);
-    if (!p->rc && (w->queued > 0 || p->next_problem < p->plan->problem_count))
+    if (!p->rc && (w->queued > 0 || problems_left(p)))
         start(p, w);
 }
 
@@ -392,7 +408,7 @@ static void work(struct pool *p)
 {
     for (size_t i = 0; i < p->count && !p->rc; i++)
         start(p, &p->workers[i]);
-    while (!p->rc && !interrupted(p) && p->order.delivered < p->plan->count) {
+    while (!p->rc && !interrupted(p) && (p->order.delivered < p->handed || problems_left(p))) {
         hand_out(p);
         watch(p);
         tick(p);
@@ -416,16 +432,33 @@ static void end_workers(struct pool *p, bool gently)
     }
 }
 
+/* The turn of every case, from the order of the problems. */
+static bool set_turns(struct pool *p)
+{
+    size_t *turns = ARENA_NEW(&p->arena, p->plan->count, size_t), turn = 0;
+
+    for (size_t i = 0; turns && i < p->plan->problem_count; i++) {
+        const struct plan_problem *q = &p->plan->problems[p->o->order[i]];
+
+        for (size_t j = 0; j < q->count; j++)
+            turns[q->first + j] = turn++;
+    }
+    p->order.turns = turns;
+    return turns;
+}
+
 static bool allocate(struct pool *p)
 {
     size_t count = p->count;
     size_t bytes = count * (sizeof(struct worker) + 2 * sizeof(struct pollfd)) + 128;
 
+    bytes += p->o->order ? p->plan->count * sizeof(size_t) + 64 : 0;
     if (!arena_init(&p->arena, bytes + order_bytes(p->plan->count)))
         return false;
     p->workers = ARENA_NEW(&p->arena, count, struct worker);
     p->fds = ARENA_NEW(&p->arena, 2 * count, struct pollfd);
-    if (!p->workers || !p->fds || !order_init(&p->order, p->sink, p->plan->count, &p->arena)) {
+    if (!p->workers || !p->fds || !order_init(&p->order, p->sink, p->plan->count, &p->arena) ||
+        (p->o->order && !set_turns(p))) {
         arena_free(&p->arena);
         return false;
     }
@@ -451,7 +484,7 @@ enum err_code pool_run(const struct plan *plan, const struct hum_provider *provi
         return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for %zu workers", p.count);
     (void)sigaction(SIGPIPE, &ignore, &before);
     work(&p);
-    *complete = !p.rc && p.order.delivered == plan->count;
+    *complete = !p.rc && p.order.delivered == p.handed && !problems_left(&p);
     end_workers(&p, *complete);
     (void)sigaction(SIGPIPE, &before, NULL);
     arena_free(&p.arena);

@@ -9,7 +9,8 @@
  *
  * A case whose worker dies or exceeds its limit after STAGE_LAUNCH and before STAGE_JUDGE is `fail`
  * (signal or limit in the reason); at another stage it is `infra`. The worker is restarted with the
- * case after. A worker lost between two cases costs none. Records are handed on in plan order.
+ * case after. A worker lost between two cases costs none. Records are handed on in plan order, or
+ * in that of pool_options.
  */
 #ifndef HARNESS_KERNEL_POOL_H
 #define HARNESS_KERNEL_POOL_H
@@ -25,6 +26,9 @@ struct pool_options {
     double start_seconds;            /* limit of a worker's start; 0: 60 */
     char *const *argv;               /* worker command line: "PROGRAM worker ...", ended by NULL */
     volatile const int *interrupted; /* set by SIGINT / SIGTERM: stop at once, keep what is there */
+    const size_t *order; /* every problem once, as they are to be started; NULL: as planned */
+    double deadline;     /* of proc_now(): no problem is started after it; 0: none. What was
+                          * started is finished. */
 };
 
 struct pool_sink {
@@ -33,11 +37,11 @@ struct pool_sink {
     void *context;
 };
 
-/* Run the plan. The sink gets records 0, 1, 2, ... of the plan without a gap, all of them when
- * *complete is true; it is false after an interrupt and after an error. An error of the sink stops
- * the run and is returned. ERR_INFRA: workers cannot be started at all, or one worker was restarted
- * twice in a row without bringing a record (what it said is in the sentence). On return no worker
- * is left. SIGPIPE is ignored meanwhile. */
+/* Run the plan. The sink gets the records of all problems that were started, in the order in which
+ * they were, without a gap: all of them when *complete is true; it is false after an interrupt and
+ * after an error. An error of the sink stops the run and is returned. ERR_INFRA: workers cannot be
+ * started at all, or one worker was restarted twice in a row without bringing a record (what it
+ * said is in the sentence). On return no worker is left. SIGPIPE is ignored meanwhile. */
 MUST_USE enum err_code pool_run(const struct plan *plan, const struct hum_provider *provider,
                                 const struct pool_options *o, const struct pool_sink *sink,
                                 bool *complete, struct errs *errs);

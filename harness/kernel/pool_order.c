@@ -19,7 +19,7 @@ bool order_init(struct order *o, const struct pool_sink *sink, size_t count, str
     return o->held != NULL;
 }
 
-static enum err_code hold(struct order *o, const struct record *r, struct errs *errs)
+static enum err_code hold(struct order *o, size_t turn, const struct record *r, struct errs *errs)
 {
     struct held *h = o->spare ? o->spare : ARENA_NEW(o->arena, 1, struct held);
 
@@ -27,7 +27,7 @@ static enum err_code hold(struct order *o, const struct record *r, struct errs *
         return errs_add(errs, ERR_NOMEM, NOWHERE, "no memory to keep a record");
     o->spare = h->next;
     h->record = *r;
-    o->held[r->index] = h;
+    o->held[turn] = h;
     return ERR_NONE;
 }
 
@@ -39,8 +39,10 @@ static enum err_code deliver(struct order *o, const struct record *r, struct err
 
 enum err_code order_add(struct order *o, const struct record *r, struct errs *errs)
 {
-    if (r->index != o->delivered)
-        return hold(o, r, errs);
+    size_t turn = o->turns ? o->turns[r->index] : r->index;
+
+    if (turn != o->delivered)
+        return hold(o, turn, r, errs);
     TRY(deliver(o, r, errs));
     while (o->delivered < o->count && o->held[o->delivered]) {
         struct held *h = o->held[o->delivered];

@@ -30,13 +30,6 @@ static const struct layout {
     [WIRE_DONE]    = {{FIELD(problem)}},
     [WIRE_ERROR]   = {{FIELD(text)}},
 };
-
-/* Texts of a record: each must end inside its array. */
-#define TEXT(member) {offsetof(struct record, member), sizeof(((struct record *)NULL)->member)}
-static const struct field record_texts[] = {
-    TEXT(suite), TEXT(id), TEXT(provider), TEXT(family), TEXT(check), TEXT(fill), TEXT(reason),
-    TEXT(repro), TEXT(diagnosis), TEXT(kernel), TEXT(unit),
-};
 /* clang-format on */
 
 static uint32_t payload_bytes(uint32_t type)
@@ -118,10 +111,11 @@ static bool below(const void *enumerator, unsigned count)
 
 static bool sound(const struct wire_message *m)
 {
-    const char *r = (const char *)&m->record;
+    const struct record *r = &m->record;
 
-    for (size_t i = 0; i < sizeof record_texts / sizeof record_texts[0]; i++)
-        if (!ends(r + record_texts[i].offset, record_texts[i].size))
+    for (int i = 0; i < record_column_count; i++)
+        if (record_columns[i].type == COL_TEXT &&
+            !ends(record_member(r, &record_columns[i]), record_columns[i].size))
             return false;
     return ends(m->text, sizeof m->text) && below(&m->stage, STAGE_JUDGE + 1) &&
            below(&m->record.verdict, VERDICT_COUNT);

@@ -59,6 +59,7 @@ uint64_t pool_plan_hash(const struct plan *plan)
         h = hash_bytes(h, c->id, strlen(c->id) + 1);
         h = hash_size(hash_bytes(h, c->v, sizeof c->v), c->problem);
     }
+    h = hash_size(h, plan->rules);
     for (size_t i = 0; i < plan->problem_count; i++)
         h = hash_size(hash_size(h, plan->problems[i].first), plan->problems[i].count);
     return h;

@@ -1,6 +1,7 @@
 #include "harness/kernel/problem.h"
 
 #include "harness/core/clock.h"
+#include "harness/kernel/semantics.h"
 #include "reference/sample.h"
 
 #include <string.h>
@@ -94,8 +95,8 @@ static bool make_operands(struct problem *q, struct arena *arena)
     return true;
 }
 
-const char *problem_make(const int64_t v[AX_COUNT], int64_t m, int threads, struct arena *arena,
-                         struct problem *out)
+const char *problem_make(const int64_t v[AX_COUNT], uint32_t rules, int64_t m, int threads,
+                         struct arena *arena, struct problem *out)
 {
     double start = clock_us(), filled;
     const char *why;
@@ -103,6 +104,7 @@ const char *problem_make(const int64_t v[AX_COUNT], int64_t m, int threads, stru
     memset(out, 0, sizeof *out);
     out->v = v;
     layer_reference(v, m, &out->ref);
+    out->ref.block_on_operand = semantics_has(rules, SEMANTICS_BLOCK_ON_OPERAND);
     layer_fill(v, &out->fill);
     if (!routing_make(v, m, arena, &out->routing) || !alloc_inputs(out, arena) ||
         !choose_columns(out, arena))

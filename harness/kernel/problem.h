@@ -65,9 +65,10 @@ static inline int64_t problem_w_at(const struct problem *q, int64_t row, int64_t
     return (q->routing.row_expert[row] * q->cols_count + j) * q->ref.k;
 }
 
-/* NULL, or a sentence: memory is out (the arena's limit). `threads` for the BLAS. */
-const char *problem_make(const int64_t v[AX_COUNT], int64_t m, int threads, struct arena *arena,
-                         struct problem *out);
+/* NULL, or a sentence: memory is out (the arena's limit). rules: of the provider (semantics.h);
+ * `threads` for the BLAS. */
+const char *problem_make(const int64_t v[AX_COUNT], uint32_t rules, int64_t m, int threads,
+                         struct arena *arena, struct problem *out);
 
 /* The same for codes that come from elsewhere: `ref` with all its arrays, and a routing. The
  * expected codes are those of sums in no particular order, exact unless out->inexact says why

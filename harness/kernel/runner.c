@@ -4,6 +4,7 @@
 #include "harness/kernel/family.h"
 #include "harness/kernel/family_inputs.h"
 #include "harness/kernel/op_family.h"
+#include "harness/kernel/semantics.h"
 #include "reference/blas.h"
 
 #include <inttypes.h>
@@ -122,6 +123,8 @@ static void repro(const struct plan *plan, const struct plan_case *c,
     used = put_word(c->suite->path[0] == '-' ? "./" : "", c->suite->path, buf, size, used);
     used = put_text(" --provider ", buf, size, used);
     used = put_word("", o->provider ? o->provider : provider->name, buf, size, used);
+    if (o->semantics)
+        used = put_word(" --semantics ", o->semantics, buf, size, used);
     used = put_text(" --filter '", buf, size, used);
     used = put_text(c->id, buf, size, used);
     (void)snprintf(text, sizeof text, "' --seed 0x%" PRIx64, seed);
@@ -169,8 +172,36 @@ void runner_take(struct record *r, const struct finding *f)
     r->limit = f->limit;
 }
 
+/* Records on their way to the hooks: with the rules by which they were judged. */
+struct noted {
+    const struct runner_hooks *hooks;
+    uint32_t rules;
+};
+
+static void on_stage(void *context, size_t case_index, enum stage stage)
+{
+    const struct noted *n = context;
+
+    n->hooks->stage(n->hooks->context, case_index, stage);
+}
+
+static void on_record(void *context, const struct record *r)
+{
+    const struct noted *n = context;
+    struct record noted = *r;
+    char note[SEMANTICS_NOTE];
+    size_t used = strlen(noted.kernel);
+
+    (void)semantics_note(n->rules, noted.family, note);
+    (void)snprintf(noted.kernel + used, sizeof noted.kernel - used, "%s", note);
+    n->hooks->record(n->hooks->context, &noted);
+}
+
 void runner_problem(struct runner *r, const struct plan *plan, size_t problem, size_t begin,
                     size_t end, const struct runner_hooks *hooks)
 {
-    families[plan->cases[begin].v[AX_FAMILY]].run_problem(r, plan, problem, begin, end, hooks);
+    struct noted noted = {hooks, plan->rules};
+    const struct runner_hooks own = {on_stage, on_record, &noted, hooks->interrupted};
+
+    families[plan->cases[begin].v[AX_FAMILY]].run_problem(r, plan, problem, begin, end, &own);
 }

@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { USUAL_LOCKS = 1024 }; /* what upstream's callers allocate */
+/* A kernel may want more than one a tile: upstream 0.1.19 has one for each 128 threads of a thread
+ * block, and a tenth more than that (132 SMs, two blocks of 1024 threads each: 2320). */
+enum { USUAL_LOCKS = 4096 };
 
 /* ---- tuning ---------------------------------------------------------------------------------- */
 
 /* All that a provider's code does counts as the launch. */
-static void enter(const struct trial *t, enum stage stage)
+void trial_enter(const struct trial *t, enum stage stage)
 {
     t->hooks->stage(t->hooks->context, t->index, stage);
 }
@@ -24,9 +26,9 @@ enum hum_code trial_supports(const struct trial *t, const struct hum_layer_confi
 {
     enum hum_code code;
 
-    enter(t, STAGE_LAUNCH);
+    trial_enter(t, STAGE_LAUNCH);
     code = t->provider->supports(t->handle, layer, compute, tuning, reason);
-    enter(t, STAGE_JUDGE);
+    trial_enter(t, STAGE_JUDGE);
     return code;
 }
 
@@ -64,7 +66,7 @@ bool trial_tuning(const struct trial *t, int64_t m, struct hum_tuning_config *ou
                          "the provider has no heuristics and the case states no tile");
             return false;
         }
-        enter(t, STAGE_LAUNCH);
+        trial_enter(t, STAGE_LAUNCH);
         code = t->provider->heuristics(t->handle, &t->shared->tensors.layer, &t->compute, m, &base,
                                        reason);
     }
@@ -80,7 +82,7 @@ bool trial_tuning(const struct trial *t, int64_t m, struct hum_tuning_config *ou
 /* ---- weights --------------------------------------------------------------------------------- */
 
 /* A launch before this one may hold memory above the mark. */
-static void forget_launch(struct trial *t)
+void trial_forget_launch(struct trial *t)
 {
     if (!t->mark)
         return;
@@ -136,8 +138,8 @@ bool trial_transform(struct trial *t, const struct hum_weights *standard, struct
     char reason[HUM_REASON_BYTES] = "";
     struct hum_weights on;
 
-    enter(t, STAGE_LAUNCH);
-    forget_launch(t);
+    trial_enter(t, STAGE_LAUNCH);
+    trial_forget_launch(t);
     if (!device_upload(d, &standard->weight, &on.weight) ||
         !device_upload(d, &standard->weight_scale, &on.weight_scale) ||
         !device_upload(d, &standard->zero_point, &on.zero_point) ||
@@ -309,6 +311,14 @@ static void make_call(const struct trial *t, const struct trial_options *o, stru
     call_routing(t, &call->args);
 }
 
+bool trial_make_call(struct trial *t, const struct trial_options *o, struct trial_call *call)
+{
+    if (!make_routing(t, o))
+        return false;
+    make_call(t, o, call);
+    return true;
+}
+
 /* ---- launches -------------------------------------------------------------------------------- */
 
 bool trial_launch(struct trial *t, const struct trial_options *o, struct trial_out *out)
@@ -317,20 +327,17 @@ bool trial_launch(struct trial *t, const struct trial_options *o, struct trial_o
     struct trial_call call;
     double start;
 
-    forget_launch(t);
+    trial_forget_launch(t);
     memset(out, 0, sizeof *out);
-    if (!make_routing(t, o))
-        return false;
-    make_call(t, o, &call);
-    if (!slab_make(t, o, &call, &s))
+    if (!trial_make_call(t, o, &call) || !slab_make(t, o, &call, &s))
         return false;
     if (o->change)
         o->change(&call, o->context);
-    enter(t, STAGE_LAUNCH);
+    trial_enter(t, STAGE_LAUNCH);
     start = clock_us();
     out->code = t->provider->forward(t->handle, call.without_args ? NULL : &call.args, out->reason);
     out->kernel_us = clock_us() - start;
-    enter(t, STAGE_JUDGE);
+    trial_enter(t, STAGE_JUDGE);
     if (out->code == HUM_DEVICE_LOST) /* and with it what the launch wrote */
         return true;
     return slab_look(t, &s, out);

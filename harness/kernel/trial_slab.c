@@ -185,6 +185,16 @@ static bool write_part(struct trial *t, const struct trial_options *o, struct tr
     return true;
 }
 
+static bool fill_image(struct trial *t, const struct trial_options *o, struct trial_call *call,
+                       struct slab *s)
+{
+    memset(s->image, o->poison, s->bytes);
+    for (int i = 0; i < s->count; i++)
+        if (!write_part(t, o, call, s->order[i], s->image + s->at[s->order[i]]))
+            return false;
+    return true;
+}
+
 static bool fill_slab(struct trial *t, const struct trial_options *o, struct trial_call *call,
                       struct slab *s)
 {
@@ -192,12 +202,8 @@ static bool fill_slab(struct trial *t, const struct trial_options *o, struct tri
     void *base;
 
     s->image = device_host(d, s->bytes);
-    if (!s->image)
+    if (!s->image || !fill_image(t, o, call, s))
         return false;
-    memset(s->image, o->poison, s->bytes);
-    for (int i = 0; i < s->count; i++)
-        if (!write_part(t, o, call, s->order[i], s->image + s->at[s->order[i]]))
-            return false;
     if (!device_copy(d, s->image, s->bytes, &base))
         return false;
     s->base = base;
@@ -277,6 +283,16 @@ bool slab_make(struct trial *t, const struct trial_options *o, struct trial_call
 {
     lay_out(o, call, s);
     return fill_slab(t, o, call, s);
+}
+
+bool slab_refill(struct trial *t, const struct trial_options *o, struct trial_call *call, bool keep,
+                 struct slab *s)
+{
+    if (!fill_image(t, o, call, s))
+        return false;
+    if (keep)
+        memcpy(s->image + s->at[PART_OUTPUTS], s->got + s->at[PART_OUTPUTS], s->size[PART_OUTPUTS]);
+    return device_write(&t->shared->device, s->base, s->image, s->bytes);
 }
 
 bool slab_look(struct trial *t, struct slab *s, struct trial_out *out)

@@ -1,7 +1,7 @@
 /* trial_slab.h - the tensors of one launch in one piece of device memory, and what a launch did to
  * it.
  *
- * Private to trial.c.
+ * Private to trial.c and trial_graph.c.
  */
 #ifndef HARNESS_KERNEL_TRIAL_SLAB_H
 #define HARNESS_KERNEL_TRIAL_SLAB_H
@@ -23,8 +23,23 @@ struct slab {
 bool slab_make(struct trial *t, const struct trial_options *o, struct trial_call *call,
                struct slab *s);
 
+/* Other contents for a slab that is there, whose tensors have the sizes of this call. With `keep`
+ * the outputs stay what the last launch left. */
+bool slab_refill(struct trial *t, const struct trial_options *o, struct trial_call *call, bool keep,
+                 struct slab *s);
+
 /* After the launch: codes and damage of `out`, whose code is set. False: the reason is in the
  * device. */
 bool slab_look(struct trial *t, struct slab *s, struct trial_out *out);
+
+/* trial.c: the routing tensors and the descriptors of a call; the slab gives it its data. False:
+ * the reason is in the device. */
+bool trial_make_call(struct trial *t, const struct trial_options *o, struct trial_call *call);
+
+/* trial.c: memory of the launch before. */
+void trial_forget_launch(struct trial *t);
+
+/* trial.c: tells the hooks; all that a provider's code does counts as STAGE_LAUNCH. */
+void trial_enter(const struct trial *t, enum stage stage);
 
 #endif

@@ -96,9 +96,10 @@ size_t mutation_read_json(const char *path, const struct mutation_run *run, stru
  * 0. False: it is none. */
 bool mutation_read_record(const char *line, struct record *out);
 
-/* A line of `humcheck usual`, and back. False: it is none. */
+/* A line of `humcheck usual`, and back. False: it is none. `id`: of its case, or NULL; it is not
+ * read back. */
 bool mutation_read_usual(const char *line, struct usual_outcome *out);
-bool mutation_print_usual(const struct usual_outcome *o, FILE *f);
+bool mutation_print_usual(const struct usual_outcome *o, const char *id, FILE *f);
 
 /* ---- text ------------------------------------------------------------------------------------ */
 

@@ -340,11 +340,12 @@ bool mutation_read_usual(const char *line, struct usual_outcome *out)
     return ok;
 }
 
-bool mutation_print_usual(const struct usual_outcome *u, FILE *f)
+bool mutation_print_usual(const struct usual_outcome *u, const char *id, FILE *f)
 {
     cJSON *o = cJSON_CreateObject();
     bool ok = o && put_whole(o, "run", (uint64_t)u->run) && put_bool(o, "ran", u->ran) &&
-              put_whole(o, "compared", u->compared) && put_text_or_null(o, "reason", u->reason);
+              put_whole(o, "compared", u->compared) && put_text_or_null(o, "reason", u->reason) &&
+              (!id || put_text(o, "case", id));
     char *text;
 
     for (int i = 0; ok && i < USUAL_CHECKS; i++)

@@ -7,6 +7,7 @@
 
 #include "harness/core/verdict.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,10 +22,15 @@ struct record {
     char provider[64];  /* name and version */
     char family[24], check[24], fill[16];
     enum verdict verdict;
-    char reason[RECORD_TEXT];          /* why not a pass; "" for a pass */
-    char repro[RECORD_REPRO];          /* the command that reruns it alone; always filled */
-    char diagnosis[RECORD_TEXT];       /* where a fail is wrong, and why; "" where not looked for */
-    char kernel[128];                  /* what was really launched: tile, slices */
+    char reason[RECORD_TEXT]; /* why not a pass; "" for a pass */
+    char known[128]; /* where a known fault is written down: of a fail that it explains, and
+                      * of a pass that it says cannot be; "" for all else */
+    char repro[RECORD_REPRO];    /* the command that reruns it alone; always filled */
+    char diagnosis[RECORD_TEXT]; /* where a fail is wrong, and why; "" where not looked for */
+    char kernel[128];            /* what was really launched: tile, slices */
+    char output_hash[17]; /* 16 hexadecimal digits over the bits of the first launch's outputs
+                           * (kernel/output_hash.h); "" where none ended well */
+    char against_verdict[16], against_hash[17], bits[16]; /* of an earlier run: against.h */
     uint64_t outputs, compared, wrong; /* elements: of the result, looked at, over the limit */
     int64_t at_row, at_col;            /* the worst or first wrong element; -1: none */
     double got, want;                  /* its values */
@@ -59,6 +65,16 @@ void record_make_safe(struct record *r);
  * limit 0; 3 of 64 compared are wrong" */
 enum { RECORD_WHERE = 400 };
 const char *record_where(const struct record *r, char *buf, size_t size);
+
+/* A fail that is written down as a known fault, and a known fault that passes. */
+static inline bool record_known_fails(const struct record *r)
+{
+    return r->known[0] && r->verdict == VERDICT_FAIL;
+}
+static inline bool record_known_passes(const struct record *r)
+{
+    return r->known[0] && r->verdict == VERDICT_PASS;
+}
 
 /* The member that c names. */
 static inline const void *record_member(const struct record *r, const struct column *c)

@@ -7,6 +7,7 @@
 #define HARNESS_REPORT_REPORT_H
 
 #include "harness/core/err.h"
+#include "harness/report/against.h"
 #include "harness/report/record.h"
 
 #include <stdbool.h>
@@ -18,7 +19,11 @@ struct run_info {
     const char *const *suites;
     size_t suite_count;
     size_t cases, problems, illegal, excluded;
-    uint64_t started; /* seconds since 1970 */
+    uint64_t started;                  /* seconds since 1970 */
+    const struct against_run *against; /* counts of the records handed over; NULL: no other run */
+    const struct left *left; /* of a run with a budget, filled when the report is closed; or NULL */
+    const char *const *notes; /* lines for the summary, likewise */
+    size_t note_count;
 };
 
 struct report_options {
@@ -30,7 +35,7 @@ struct report_options {
 };
 
 struct sink {
-    const char *kind; /* "jsonl", "junit" */
+    const char *kind; /* "jsonl", "junit", "left" */
     enum err_code (*open)(const char *target, const struct report_options *o,
                           const struct run_info *run, void **self, struct errs *errs);
     enum err_code (*row)(void *self, const struct record *r, struct errs *errs);
@@ -42,6 +47,9 @@ extern const struct sink *const sinks[]; /* what --out takes */
 extern const int sink_count;
 
 struct report;
+
+/* Could report_open open these outputs? For commands that work for long before; no file is made. */
+MUST_USE enum err_code report_check(const char *const *outs, size_t count, struct errs *errs);
 
 /* Mistakes in o->outs (form, kind, a target named twice) are all reported, as ERR_USAGE, before
  * a file is touched. o, run and what they point to are borrowed until report_close. */
@@ -55,7 +63,8 @@ void report_tick(
 
 /* Flush and close every sink (complete = false: interrupted; results so far stay in TARGET.part,
  * whole and readable), print the summary, free `rep`. *run is the verdict of the records that
- * came. An output that failed earlier stays a .part too. */
+ * came: known fails (record.h) count as passes in it, known faults that pass as fails. An output
+ * that failed earlier stays a .part too. */
 MUST_USE enum err_code report_close(struct report *rep, bool complete, enum verdict *run,
                                     struct errs *errs);
 

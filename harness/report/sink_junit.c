@@ -1,4 +1,5 @@
 #include "harness/report/escape.h"
+#include "harness/report/left.h"
 #include "harness/report/report.h"
 #include "harness/report/sink_file.h"
 #include "harness/report/sinks.h"
@@ -168,10 +169,26 @@ static const struct {
 /* clang-format on */
 _Static_assert(sizeof results / sizeof results[0] == VERDICT_COUNT, "one row a verdict");
 
+/* A known fault is not to be looked at again, one that passes is: expected failures are `skipped`
+ * in this dialect, and passes that were not expected are failures. */
+static bool write_known(xmlTextWriterPtr w, const struct record *r)
+{
+    char text[sizeof r->known + sizeof r->reason + 64];
+    bool fails = r->verdict == VERDICT_FAIL;
+
+    (void)snprintf(text, sizeof text, "%s (%s)%s%s",
+                   fails ? "known fault" : "known fault passes now", r->known,
+                   r->reason[0] ? ": " : "", r->reason);
+    return start(w, fails ? "skipped" : "failure") && attribute(w, "message", text) &&
+           (fails || write_details(w, r)) && end(w);
+}
+
 static bool write_result(xmlTextWriterPtr w, const struct record *r)
 {
     bool ok = true;
 
+    if (record_known_fails(r) || record_known_passes(r))
+        return write_known(w, r);
     if (!results[r->verdict].element)
         return true;
     ok = start(w, results[r->verdict].element);
@@ -183,9 +200,24 @@ static bool write_result(xmlTextWriterPtr w, const struct record *r)
     return ok && end(w);
 }
 
+/* What an earlier run had instead. */
+static bool write_change(xmlTextWriterPtr w, const struct record *r)
+{
+    char line[AGAINST_LINE], clean[ESCAPE_GROWTH * sizeof line];
+
+    if (!against_line(r, line, sizeof line)[0])
+        return true;
+    return start(w, "system-out") &&
+           xmlTextWriterWriteString(w, xml(escape_xml(line, clean, sizeof clean))) >= 0 && end(w);
+}
+
 static void count(struct tally *t, const struct record *r)
 {
-    t->counts[r->verdict]++;
+    enum verdict as = record_known_fails(r)    ? VERDICT_SKIP
+                      : record_known_passes(r) ? VERDICT_FAIL
+                                               : r->verdict;
+
+    t->counts[as]++;
     t->seconds += seconds_of(r);
 }
 
@@ -207,7 +239,7 @@ static enum err_code junit_row(void *self, const struct record *r, struct errs *
          attribute(s->writer, "name", r->id);
     if (ok && !j->no_timing)
         ok = attribute_seconds(s->writer, seconds_of(r));
-    if (!ok || !write_result(s->writer, r) || !end(s->writer))
+    if (!ok || !write_result(s->writer, r) || !write_change(s->writer, r) || !end(s->writer))
         return no_memory(j, errs);
     count(&s->tally, r);
     count(&j->tally, r);
@@ -239,6 +271,18 @@ static bool write_property(xmlTextWriterPtr w, const char *name, const char *val
            end(w);
 }
 
+/* Of the whole run, in each suite: cases that were left out are no results. */
+static bool write_left(xmlTextWriterPtr w, const struct left *l)
+{
+    char name[64], count[64];
+
+    if (!l || !l->cases)
+        return true;
+    (void)snprintf(count, sizeof count, "%zu of %zu cases", l->cases, l->of);
+    (void)snprintf(name, sizeof name, "left out %s", l->why);
+    return write_property(w, name, count);
+}
+
 static bool write_suite(xmlTextWriterPtr w, const struct junit *j, struct junit_suite *s)
 {
     char host[256] = "";
@@ -250,8 +294,8 @@ static bool write_suite(xmlTextWriterPtr w, const struct junit *j, struct junit_
     xmlFreeTextWriter(s->writer); /* flushes it into s->body */
     s->writer = NULL;
     return start(w, "properties") && write_property(w, "program", j->run->program) &&
-           write_property(w, "provider", j->run->provider) && end(w) &&
-           xmlTextWriterWriteRaw(w, xml("\n")) >= 0 &&
+           write_property(w, "provider", j->run->provider) && write_left(w, j->run->left) &&
+           end(w) && xmlTextWriterWriteRaw(w, xml("\n")) >= 0 &&
            xmlTextWriterWriteRaw(w, xmlBufferContent(s->body)) >= 0 && end(w);
 }
 

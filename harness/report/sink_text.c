@@ -2,6 +2,7 @@
 
 #include "harness/core/proc.h"
 #include "harness/report/escape.h"
+#include "harness/report/left.h"
 #include "harness/report/table.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ struct text {
     struct reason *reasons;
     size_t reason_count;
     unsigned long counts[VERDICT_COUNT];
+    unsigned long known, passing; /* known faults among the fails, and among the passes */
     size_t done;
     uint64_t seed; /* of the first case */
     bool seeds_differ, bar_shown;
@@ -122,7 +124,7 @@ void text_tick(struct text *t)
 
     if (t->o->quiet || at - t->drawn < (t->how.terminal ? terminal_seconds : log_seconds))
         return;
-    p.failed = t->done - t->counts[VERDICT_PASS] - t->counts[VERDICT_SKIP];
+    p.failed = t->done - t->counts[VERDICT_PASS] - t->counts[VERDICT_SKIP] - t->known;
     clear_bar(t);
     (void)fputs(text_progress(&p, line, sizeof line), t->how.stream);
     if (!t->how.terminal)
@@ -157,6 +159,10 @@ static void print_case(struct text *t, const struct record *r)
     if (r->reason[0])
         (void)fprintf(t->how.stream, ": %s", escape_terminal(r->reason, clean, sizeof clean));
     (void)fputc('\n', t->how.stream);
+    if (r->known[0])
+        (void)fprintf(t->how.stream, "  known%s: %s\n",
+                      record_known_passes(r) ? ", but it passes now" : "",
+                      escape_terminal(r->known, clean, sizeof clean));
     if (r->verdict == VERDICT_PASS || r->verdict == VERDICT_SKIP)
         return;
     if (record_where(r, where, sizeof where)[0])
@@ -165,6 +171,17 @@ static void print_case(struct text *t, const struct record *r)
     if (r->diagnosis[0] && !t->o->no_timing)
         (void)fprintf(t->how.stream, "  diagnosis: %s\n",
                       escape_terminal(r->diagnosis, clean, sizeof clean));
+}
+
+static void print_change(struct text *t, const struct record *r)
+{
+    char line[AGAINST_LINE], clean[TEXT_MAX];
+
+    if (!against_line(r, line, sizeof line)[0])
+        return;
+    clear_bar(t);
+    (void)fprintf(t->how.stream, "%s\n", escape_terminal(line, clean, sizeof clean));
+    (void)fflush(t->how.stream);
 }
 
 static void count_group(struct text *t, const struct record *r)
@@ -207,13 +224,15 @@ static void count_skip(struct text *t, const char *reason)
 
 void text_row(struct text *t, const struct record *r)
 {
-    bool told = r->verdict != VERDICT_PASS && r->verdict != VERDICT_SKIP;
+    bool told = (r->verdict != VERDICT_PASS && r->verdict != VERDICT_SKIP) || r->known[0];
 
     if (!t->done)
         t->seed = r->seed;
     t->seeds_differ = t->seeds_differ || r->seed != t->seed;
     t->done++;
     t->counts[r->verdict]++;
+    t->known += record_known_fails(r);
+    t->passing += record_known_passes(r);
     count_group(t, r);
     if (r->verdict == VERDICT_SKIP)
         count_skip(t, r->reason);
@@ -221,6 +240,8 @@ void text_row(struct text *t, const struct record *r)
         print_case(t, r);
         (void)fflush(t->how.stream);
     }
+    if (!t->o->quiet)
+        print_change(t, r);
     text_tick(t);
 }
 
@@ -276,6 +297,28 @@ static void print_skips(const struct text *t)
                       escape_terminal(s->text, clean, sizeof clean));
 }
 
+static void print_against(const struct text *t)
+{
+    char line[AGAINST_SUMMARY], clean[TEXT_MAX];
+
+    if (t->run->against)
+        (void)fprintf(t->how.stream, "%s\n",
+                      escape_terminal(against_summary(t->run->against, line, sizeof line), clean,
+                                      sizeof clean));
+}
+
+static void print_notes(const struct text *t)
+{
+    const char *left = t->run->left ? left_line(t->run->left, t->arena) : "";
+    char clean[TEXT_MAX];
+
+    if (left && left[0])
+        (void)fprintf(t->how.stream, "%s\n", left);
+    for (size_t i = 0; i < t->run->note_count; i++)
+        (void)fprintf(t->how.stream, "%s\n",
+                      escape_terminal(t->run->notes[i], clean, sizeof clean));
+}
+
 /* "fail: 4 cases, 1 pass, 1 fail, 1 untrusted, 1 skip, 0 infra in 0.1 s, 2400 cases/min,
  * provider cpu 0.1.0 on cpu, seed 0x1"; cases that are missing may change the verdict, so then
  * it is not told. */
@@ -290,8 +333,13 @@ static void print_closing(const struct text *t, enum verdict run, bool complete)
     else
         (void)fputs("incomplete", f);
     (void)fprintf(f, ": %zu case%s", t->done, plural(t->done));
-    for (int i = 0; i < LOOKS; i++)
+    for (int i = 0; i < LOOKS; i++) {
         (void)fprintf(f, ", %lu %s", t->counts[looks[i].verdict], verdict_name(looks[i].verdict));
+        if (looks[i].verdict == VERDICT_FAIL && t->known)
+            (void)fprintf(f, " (%lu known)", t->known);
+        if (looks[i].verdict == VERDICT_PASS && t->passing)
+            (void)fprintf(f, " (%lu known as faults)", t->passing);
+    }
     if (!t->o->no_timing)
         (void)fprintf(f, " in %.2f s, %.0f cases/min", seconds,
                       seconds > 0 ? 60 * (double)t->done / seconds : 0);
@@ -308,11 +356,13 @@ enum err_code text_close(struct text *t, enum verdict run, bool complete, struct
     FILE *f = t->how.stream;
 
     clear_bar(t);
-    if (!complete || t->done < t->run->cases)
+    if (!complete || (t->done < t->run->cases && !t->run->left))
         (void)fprintf(f, "stopped after %zu of %zu case%s\n", t->done, t->run->cases,
                       plural(t->run->cases));
     print_table(t);
     print_skips(t);
+    print_against(t);
+    print_notes(t);
     print_closing(t, run, complete);
     errno = 0;
     if (!fflush(f) && !ferror(f))

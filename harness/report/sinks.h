@@ -6,5 +6,6 @@
 
 extern const struct sink sink_jsonl;
 extern const struct sink sink_junit;
+extern const struct sink sink_left;
 
 #endif

@@ -51,6 +51,7 @@ struct stub_server {
     struct stub_options o;
     struct stub_answers *answers;
     int epoll, listener, port;
+    double started_s;              /* on proc_now's clock */
     double listen_s;               /* the listener opens again; listener < 0 */
     struct conn lists[LIST_COUNT]; /* heads of rings */
     struct prompt *prompts;
@@ -291,20 +292,6 @@ static void reply_completion(struct stub_server *s, struct conn *c, const char *
     p->not_before_s = c->reply.retry_in_s > 0 ? now + c->reply.retry_in_s : 0;
 }
 
-static void reply_metrics(const struct stub_server *s, struct stub_reply *r)
-{
-    struct stub_text t = {0};
-
-    text_printf(&t, "vllm:num_requests_running %zu\nvllm:request_success_total %zu\n",
-                s->stats.in_flight, s->stats.requests - s->stats.in_flight);
-    text_printf(&t, "stub:connections_total %zu\nstub:connections_most %zu\n", s->stats.connections,
-                s->stats.connections_most);
-    text_printf(&t, "stub:requests_total %zu\nstub:in_flight_most %zu\n", s->stats.requests,
-                s->stats.in_flight_most);
-    stub_reply_status(r, 200, "text/plain", t.at);
-    text_free(&t);
-}
-
 static void reply_other(const struct stub_server *s, struct stub_reply *r, const char *path)
 {
     if (!strcmp(path, "/health"))
@@ -314,7 +301,7 @@ static void reply_other(const struct stub_server *s, struct stub_reply *r, const
                           "{\"object\":\"list\",\"data\":[{\"id\":\"stub\",\"object\":\"model\","
                           "\"max_model_len\":8192}]}");
     else if (!strcmp(path, "/metrics"))
-        reply_metrics(s, r);
+        stub_reply_metrics(r, &s->o, &s->stats, s->started_s);
     else
         stub_reply_status(r, 404, "application/json", "{\"error\":{\"message\":\"no such path\"}}");
 }
@@ -446,6 +433,7 @@ struct stub_server *stub_open(const struct stub_options *o, char *why, size_t si
 
     s->o = *o;
     s->port = o->port;
+    s->started_s = proc_now();
     s->listener = -1;
     memset(s->spaces, ' ', sizeof s->spaces);
     for (int i = 0; i < LIST_COUNT; i++)

@@ -68,6 +68,8 @@ struct stub_options {
     int retry_after_s;
     double refuse_ms, trickle_ms;
     size_t huge_bytes;
+    int drafts, accepted; /* what each completion adds to the counters of speculative decoding;
+                             drafts 0: there are no such counters */
 };
 
 extern const struct stub_options stub_defaults;

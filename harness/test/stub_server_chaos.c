@@ -94,6 +94,28 @@ void stub_reply_status(struct stub_reply *r, int status, const char *type, const
     text_add(&r->text, body, strlen(body));
 }
 
+void stub_reply_metrics(struct stub_reply *r, const struct stub_options *o,
+                        const struct stub_stats *s, double started_s)
+{
+    struct stub_text t = {0};
+    size_t answered = s->requests - s->in_flight;
+
+    text_printf(&t, "process_start_time_seconds %.6f\n", started_s);
+    text_printf(&t, "vllm:num_requests_running %zu\nvllm:request_success_total %zu\n", s->in_flight,
+                answered);
+    if (o->drafts)
+        text_printf(&t,
+                    "vllm:spec_decode_num_drafts_total{model_name=\"stub\"} %zu.0\n"
+                    "vllm:spec_decode_num_accepted_tokens_total{model_name=\"stub\"} %zu.0\n",
+                    answered * (size_t)o->drafts, answered * (size_t)o->accepted);
+    text_printf(&t, "stub:connections_total %zu\nstub:connections_most %zu\n", s->connections,
+                s->connections_most);
+    text_printf(&t, "stub:requests_total %zu\nstub:in_flight_most %zu\n", s->requests,
+                s->in_flight_most);
+    stub_reply_status(r, 200, "text/plain", t.at);
+    text_free(&t);
+}
+
 static void refuse_with(struct stub_reply *r, int status, const char *more)
 {
     char body[160];

@@ -22,7 +22,9 @@ static const char usage[] =
     "  --chaos LIST        what goes wrong, by name, or \"all\" (what a retry cures)\n"
     "  --chaos-permille N  share of the requests it happens to (1000)\n"
     "  --max-chaos N       times a prompt (2)\n"
-    "  --retry-after N, --refuse-ms X, --trickle-ms X, --huge-bytes N\n";
+    "  --retry-after N, --refuse-ms X, --trickle-ms X, --huge-bytes N\n"
+    "  --drafts N          which each completion counts in /metrics (0: no such counter)\n"
+    "  --accepted N        tokens of them that are accepted\n";
 
 enum {
     OPT_PORT = 256,
@@ -38,6 +40,8 @@ enum {
     OPT_REFUSE,
     OPT_TRICKLE,
     OPT_HUGE,
+    OPT_DRAFTS,
+    OPT_ACCEPTED,
     OPT_HELP
 };
 
@@ -55,6 +59,8 @@ static const struct option longs[] = {
     {"refuse-ms", required_argument, NULL, OPT_REFUSE},
     {"trickle-ms", required_argument, NULL, OPT_TRICKLE},
     {"huge-bytes", required_argument, NULL, OPT_HUGE},
+    {"drafts", required_argument, NULL, OPT_DRAFTS},
+    {"accepted", required_argument, NULL, OPT_ACCEPTED},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -126,6 +132,12 @@ static void set(struct stub_options *o, int option, const char *text)
         break;
     case OPT_HUGE:
         o->huge_bytes = (size_t)number(text, 1e12);
+        break;
+    case OPT_DRAFTS:
+        o->drafts = (int)number(text, 1e6);
+        break;
+    case OPT_ACCEPTED:
+        o->accepted = (int)number(text, 1e6);
         break;
     case OPT_HELP:
         (void)fputs(usage, stdout);

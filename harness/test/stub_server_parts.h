@@ -67,4 +67,8 @@ void stub_reply_completion(struct stub_reply *r, const struct stub_options *o,
                            enum stub_chaos chaos, bool is_chat, const struct stub_text *answer);
 void stub_reply_status(struct stub_reply *r, int status, const char *type, const char *body);
 
+/* /metrics, with names of vLLM's where it has them. */
+void stub_reply_metrics(struct stub_reply *r, const struct stub_options *o,
+                        const struct stub_stats *s, double started_s);
+
 #endif

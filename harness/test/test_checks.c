@@ -119,7 +119,7 @@ static void world_open(struct world *w, const char *text)
     memset(w, 0, sizeof *w);
     ck_assert(arena_init(&w->arena, (size_t)1 << 28) && arena_init(&w->scratch, (size_t)1 << 28));
     make_case(text, w->v);
-    why = problem_make(w->v, w->v[AX_M], 1, &w->arena, &w->q);
+    why = problem_make(w->v, 0, w->v[AX_M], 1, &w->arena, &w->q);
     ck_assert_msg(!why, "%s", why);
     layer_config(w->v, &w->layer);
     layer_compute(w->v, &w->compute);

@@ -90,7 +90,7 @@ static bool broken(const int64_t v[AX_COUNT], uint64_t known, uint64_t fresh, ui
             *blame = s->forbidden[i].axes;
             return true;
         }
-    if (known != AXIS_BIT(AX_COUNT) - 1 || !sum_breaks(s, v))
+    if (known != AXIS_ALL || !sum_breaks(s, v))
         return false;
     *blame = known;
     return true;

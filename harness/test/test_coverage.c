@@ -4,15 +4,18 @@
  * of values or proves that none is legal (plan.gaps counts what it could not decide: none). The
  * nightly plan must hold the same values and the same pairs.
  *
+ * Not in the suite: the check graph, which needs a provider that records launches
+ * (suites/upstream.yaml), and how single tensors are copied, multicast and raster_group_m, which
+ * only such a provider's kernels know (suites/upstream-tuning.yaml, test_tuning.c).
+ *
  * Not crossed: family (one at a time), m, n, k, padding, max_tokens and seed, which have no list of
  * values (sizes are chosen so that data can show faults); block_shape and warp_shape, whose legal
  * values follow from each other and the sizes (suites/dense.yaml and moe.yaml walk through them);
  * and what the table `apart` lists.
  */
 #include "harness/config/suite.h"
-#include "harness/kernel/legal.h"
-#include "harness/kernel/plan.h"
 #include "harness/kernel/words.h"
+#include "harness/test/plan_pairs.h"
 #include "reference/dtype.h"
 
 #include <check.h>
@@ -108,6 +111,7 @@ static const struct {
     {F(GEMM),           AX_NUM_SMS,      "0, 5"},
     {F(GEMM),           AX_CTAS,         "1, 2"},
     {F(GEMM),           AX_STAGES,       "auto, 2, 3, 4"},
+    {F(GEMM),           AX_TMA,          "false, true"},
     {F(GEMM),           AX_WRITE_SPLITS, "1, 2"},
     {F(PACK),           AX_BITS,         "1, 2, 3, 4, 5, 6, 7, 8"},
     {F(PROCESS_MXFP4),  AX_RANGE,        "1, 5, 11, 30"},
@@ -185,11 +189,6 @@ static const char *const family_names[] = {
 };
 enum { FAMILIES = sizeof family_names / sizeof family_names[0] };
 
-static bool is_of(enum axis_id x, int family)
-{
-    return axis_is_of_families(&axes[x], AXIS_FAMILY_BIT(family));
-}
-
 static const char *stated_of(enum axis_id x, int family, enum part entry)
 {
     const bool product = (PRODUCT & AXIS_FAMILY_BIT(family)) != 0;
@@ -235,7 +234,8 @@ static const char *words_of(struct arena *arena, enum axis_id x)
     const char *list = axes[x].may_be_auto && x == AX_MMA ? "auto" : "";
 
     for (int i = 0; axes[x].words[i]; i++)
-        list = arena_printf(arena, "%s%s\"%s\"", list, *list ? ", " : "", axes[x].words[i]);
+        if (x != AX_CHECK || i != CHECK_GRAPH)
+            list = arena_printf(arena, "%s%s\"%s\"", list, *list ? ", " : "", axes[x].words[i]);
     return list;
 }
 
@@ -262,45 +262,7 @@ static const char *values_of(struct arena *arena, enum axis_id x, int family, en
     return NULL;
 }
 
-/* ---- plans ----------------------------------------------------------------------------------- */
-
-struct world {
-    struct arena arena;
-    struct errs errs;
-    struct suite suite;
-    struct plan plan;
-};
-
-static void say_errors(const struct world *w)
-{
-    char text[512];
-
-    for (size_t i = 0; i < w->errs.count; i++)
-        (void)fprintf(stderr, "%s\n", err_format(&w->errs.items[i], text, sizeof text));
-}
-
-static void make(struct world *w, enum err_code loaded)
-{
-    const struct plan_options options = {.shard = 1, .shards = 1};
-    enum err_code planned = loaded;
-
-    if (!loaded)
-        planned = plan_make(&w->suite, 1, &options, &w->arena, &w->plan, &w->errs);
-    say_errors(w);
-    ck_assert_int_eq(planned, ERR_NONE);
-}
-
-static void open_world(struct world *w)
-{
-    *w = (struct world){0};
-    ck_assert(arena_init(&w->arena, (size_t)2 << 30));
-}
-
-static void close_world(struct world *w)
-{
-    errs_free(&w->errs);
-    arena_free(&w->arena);
-}
+/* ---- plans ---------------------------------------------------------------------------------- */
 
 /* Made once, for all tests. */
 static struct world nightly;
@@ -309,13 +271,13 @@ static void open_nightly(void)
 {
     struct world *w = &nightly;
 
-    open_world(w);
-    make(w, suite_load(SUITES "/nightly.yaml", &w->arena, &w->suite, &w->errs));
+    world_open(w);
+    world_plan(w, suite_load(SUITES "/nightly.yaml", &w->arena, &w->suite, &w->errs));
 }
 
 static void close_nightly(void)
 {
-    close_world(&nightly);
+    world_close(&nightly);
 }
 
 static const char *entry_text(struct world *w, int family, enum part entry)
@@ -325,7 +287,7 @@ static const char *entry_text(struct world *w, int family, enum part entry)
 
     for (enum axis_id x = 0; x < AX_COUNT; x++) {
         const char *values =
-            x == AX_FAMILY || !is_of(x, family) ? NULL : values_of(&w->arena, x, family, entry);
+            x == AX_FAMILY || !pairs_has(x, family) ? NULL : values_of(&w->arena, x, family, entry);
 
         if (values)
             text = arena_printf(&w->arena, "%s    %s: [%s]\n", text, axes[x].key, values);
@@ -339,63 +301,15 @@ static void open_legal(struct world *w, int family)
     const int entries = family == FAMILY_GEMM ? ENTRIES : family == FAMILY_EXPERTS ? CONVERSION : 1;
     const char *text = "suite: legal\nentries:\n";
 
-    open_world(w);
+    world_open(w);
     for (int e = 0; e < entries; e++)
         text = arena_printf(&w->arena, "%s%s", text, entry_text(w, family, (enum part)e));
-    make(w, suite_load_text("legal.yaml", text, strlen(text), &w->arena, &w->suite, &w->errs));
+    world_plan(w,
+               suite_load_text("legal.yaml", text, strlen(text), &w->arena, &w->suite, &w->errs));
     ck_assert_uint_eq(w->plan.gaps, 0);
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
-
-/* Values of crossed axes get numbers as they come; bit (i, j) says that they occur together. */
-enum { MOST = 512 };
-struct pairs {
-    enum axis_id axis[MOST];
-    int64_t value[MOST];
-    int count;
-    bool together[MOST][MOST];
-};
-
-static int number_of(struct pairs *p, enum axis_id x, int64_t value)
-{
-    for (int i = 0; i < p->count; i++)
-        if (p->axis[i] == x && p->value[i] == value)
-            return i;
-    ck_assert_int_lt(p->count, MOST);
-    p->axis[p->count] = x;
-    p->value[p->count] = value;
-    return p->count++;
-}
-
-static void add_plan(struct pairs *p, const struct plan *plan, int family)
-{
-    for (size_t c = 0; c < plan->count; c++) {
-        const int64_t *v = plan->cases[c].v;
-        int here[AX_COUNT], count = 0;
-
-        if (v[AX_FAMILY] != family)
-            continue;
-        for (enum axis_id x = 0; x < AX_COUNT; x++)
-            if (is_of(x, family) && !(not_crossed & AXIS_BIT(x)))
-                here[count++] = number_of(p, x, v[x]);
-        for (int i = 0; i < count; i++)
-            for (int j = 0; j < count; j++)
-                p->together[here[i]][here[j]] = true;
-    }
-}
-
-static bool is_value(enum axis_id x, int64_t value, const char *text)
-{
-    char name[64];
-
-    return !text || strcmp(axis_format(&axes[x], value, name, sizeof name), text) == 0;
-}
-
-static bool is_side(const struct pairs *p, int i, enum axis_id x, const char *value)
-{
-    return p->axis[i] == x && is_value(x, p->value[i], value);
-}
 
 static int apart_row(const struct pairs *p, int family, int i, int j)
 {
@@ -403,20 +317,11 @@ static int apart_row(const struct pairs *p, int family, int i, int j)
         const struct apart *a = &apart[row];
 
         if (a->families & AXIS_FAMILY_BIT(family) &&
-            ((is_side(p, i, a->x, a->x_value) && is_side(p, j, a->y, a->y_value)) ||
-             (is_side(p, j, a->x, a->x_value) && is_side(p, i, a->y, a->y_value))))
+            ((pairs_is(p, i, a->x, a->x_value) && pairs_is(p, j, a->y, a->y_value)) ||
+             (pairs_is(p, j, a->x, a->x_value) && pairs_is(p, i, a->y, a->y_value))))
             return row;
     }
     return -1;
-}
-
-static void say_pair(const struct pairs *p, int family, int i, int j)
-{
-    char a[64], b[64];
-
-    (void)fprintf(stderr, "%s: no case has %s=%s with %s=%s\n", family_names[family],
-                  axes[p->axis[i]].key, axis_format(&axes[p->axis[i]], p->value[i], a, sizeof a),
-                  axes[p->axis[j]].key, axis_format(&axes[p->axis[j]], p->value[j], b, sizeof b));
 }
 
 /* Pairs of legal cases that the suite has not and `apart` does not name; used[row] counts those
@@ -430,10 +335,10 @@ static int missing(int family, int *used, bool say)
     open_legal(&legal, family);
     p.count = 0;
     memset(p.together, 0, sizeof p.together);
-    add_plan(&p, &legal.plan, family);
+    pairs_add(&p, &legal.plan, family, not_crossed);
     q = p;
     memset(q.together, 0, sizeof q.together);
-    add_plan(&q, &nightly.plan, family);
+    pairs_add(&q, &nightly.plan, family, not_crossed);
     for (int i = 0; i < p.count; i++)
         for (int j = 0; j <= i; j++) {
             int row;
@@ -447,9 +352,9 @@ static int missing(int family, int *used, bool say)
             }
             count++;
             if (say)
-                say_pair(&p, family, i, j);
+                pairs_say(&p, family_names[family], i, j);
         }
-    close_world(&legal);
+    world_close(&legal);
     return count;
 }
 

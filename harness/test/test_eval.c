@@ -120,22 +120,26 @@ END_TEST
 static const struct {
     const char *least;
     uint64_t drafts, accepted;
+    size_t lost;
     int right;
     enum score_verdict verdict;
     const char *why;
 } gates[] = {
-    {"1.5", 10, 5,  20, SCORE_PASS,         "20 of 20 correct, 10 needed"},
-    {"1.5", 10, 4,  20, SCORE_FAIL,         "acceptance length 1.4000, 1.5 needed"},
-    {"1.5", 0,  0,  20, SCORE_FAIL,         "no drafts were counted, acceptance length 1.5 needed"},
-    {"1.5", 10, 5,  9,  SCORE_INCONCLUSIVE, "11 not asked"},
-    {"1.5", 10, 0,  9,  SCORE_INCONCLUSIVE, "11 not asked"},
-    {NULL,  0,  0,  20, SCORE_PASS,         "20 of 20 correct"},
+    {"1.5", 10, 5, 0, 20, SCORE_PASS,         "20 of 20 correct, 10 needed"},
+    {"1.5", 10, 4, 0, 20, SCORE_FAIL,         "acceptance length 1.4000, 1.5 needed"},
+    {"1.5", 0,  0, 0, 20, SCORE_FAIL,         "no drafts were counted, acceptance length 1.5 needed"},
+    {"1.5", 10, 5, 0, 9,  SCORE_INCONCLUSIVE, "11 not asked"},
+    {"1.5", 10, 0, 0, 9,  SCORE_INCONCLUSIVE, "11 not asked"},
+    {"1.5", 10, 5, 1, 20, SCORE_INCONCLUSIVE, "a session that was cut off are not counted, acceptance length 1.5 needed"},
+    {"1.5", 10, 4, 1, 20, SCORE_INCONCLUSIVE, "a session that was cut off are not counted, acceptance length 1.5 needed"},
+    {"1.5", 0,  0, 2, 20, SCORE_INCONCLUSIVE, "a session that was cut off are not counted, acceptance length 1.5 needed"},
+    {NULL,  0,  0, 0, 20, SCORE_PASS,         "20 of 20 correct"},
 };
 /* clang-format on */
 
 START_TEST(acceptance_length)
 {
-    struct store_drafts d = {gates[_i].drafts, gates[_i].accepted};
+    struct store_drafts d = {gates[_i].drafts, gates[_i].accepted, gates[_i].lost};
     struct eval_result r;
     struct eval e;
 

@@ -123,6 +123,36 @@ START_TEST(gpus_by_their_products_names)
 }
 END_TEST
 
+/* clang-format off */
+static const struct {
+    const char *product, *says; /* NULL: it is known */
+} given[] = {
+    {"h100", NULL}, {"NVIDIA H200", NULL}, {"Tesla T4", NULL},
+    {"H2000", "the GPU 'H2000' is not known; did you mean 'h200'? (known: a10, a100, "},
+    {"h2000", "the GPU 'h2000' is not known; did you mean 'h200'? (known: a10, a100, "},
+    {"NVIDIA gb20O", "is not known; did you mean 'gb200'? (known: "},
+    {"h 100", "the GPU 'h 100' is not known (known: "},
+    {"NVIDIA GeForce RTX 4090", "the GPU 'NVIDIA GeForce RTX 4090' is not known (known: "},
+    {"", "the GPU '' is not known (known: a10, a100, "},
+    {"-- --", "the GPU '-- --' is not known (known: "},
+};
+/* clang-format on */
+
+START_TEST(a_gpu_that_is_not_known)
+{
+    struct errs said = {0};
+
+    ck_assert_int_eq(eval_gpu_check(given[_i].product, &said),
+                     given[_i].says ? ERR_USAGE : ERR_NONE);
+    ck_assert_uint_eq(said.count, given[_i].says != NULL);
+    if (given[_i].says) {
+        ck_assert_msg(strstr(said.items[0].text, given[_i].says) != NULL, "%s", said.items[0].text);
+        ck_assert_msg(strstr(said.items[0].text, "l40s, t4)") != NULL, "%s", said.items[0].text);
+    }
+    errs_free(&said);
+}
+END_TEST
+
 START_TEST(a_gpus_floor_has_no_tolerance)
 {
     struct eval_pass pass;
@@ -206,6 +236,7 @@ int main(void)
     tcase_add_test(t, the_pass_rule_is_exact);
     tcase_add_loop_test(t, pass_rules, 0, COUNT(passes));
     tcase_add_loop_test(t, gpus_by_their_products_names, 0, COUNT(products));
+    tcase_add_loop_test(t, a_gpu_that_is_not_known, 0, COUNT(given));
     tcase_add_test(t, a_gpus_floor_has_no_tolerance);
     tcase_add_test(t, what_vllm_adds);
     tcase_add_test(t, shipped_configurations);

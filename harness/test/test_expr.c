@@ -82,7 +82,8 @@ static const struct {
     /* booleans */
     {"has_bias", true}, {"not has_bias", false}, {"has_bias == true", true},
     {"has_bias == false", false}, {"false == has_bias", false},
-    {"use_tma", false}, {"has_bias != use_tma", true}, {"has_bias and not use_tma", true},
+    {"use_warp_spec", false}, {"has_bias != use_warp_spec", true},
+    {"has_bias and not use_warp_spec", true}, {"use_tma == false", true}, {"use_tma != a_b", true},
     {"(has_bias)", true}, {"has_bias in [true]", true},
     {"has_bias == (m == 17)", true}, {"(m > 3) == (n > 100)", false},
     /* parts */
@@ -157,7 +158,7 @@ static const struct {
     {"m == auto", 6, "must be compared"}, {"m in [auto]", 7, "must be compared"},
     {"m in [f16]", 7, "unknown axis"},
     {"a_dtype < f16", 1, "compares numbers"}, {"1 < has_bias", 1, "expected true or false"},
-    {"has_bias > use_tma", 1, "compares numbers"},
+    {"has_bias > use_warp_spec", 1, "compares numbers"},
     {"num_stages > auto", 14, "auto can be compared"},
     {"a_dtype + 1 == 2", 1, "takes numbers"}, {"1 + a_dtype == 2", 5, "takes numbers"},
     {"-has_bias", 2, "takes numbers"}, {"m * has_bias == 1", 5, "takes numbers"},

@@ -30,7 +30,7 @@ static void case_of(const char *text, int64_t v[AX_COUNT])
     case_defaults(v);
     case_set(v, "m=24 n=96 k=128 a_dtype=f16 b_dtype=uint4");
     case_set(v, text);
-    ck_assert(plan_resolve(v, AXIS_BIT(AX_COUNT) - 1, 7, decided_by) == AXIS_BIT(AX_COUNT) - 1);
+    ck_assert(plan_resolve(v, AXIS_ALL, 7, decided_by) == AXIS_ALL);
     broken = legal_broken(v);
     ck_assert_msg(!broken, "%s: %s", text, broken ? broken->sentence : "");
 }
@@ -310,7 +310,7 @@ START_TEST(want_is_each_experts_product)
     const char *why;
 
     case_of(products[_i], v);
-    why = problem_make(v, v[AX_M], 1, &arena, &q);
+    why = problem_make(v, 0, v[AX_M], 1, &arena, &q);
     ck_assert_msg(!why, "%s: %s", products[_i], why ? why : "");
     ck_assert_msg(!q.inexact || q.fill.kind == REF_FILL_X, "%s: %s", products[_i], q.inexact);
     ck_assert(routing_tensors_make(&q.routing, 16, HUM_INT32, &arena, &t));
@@ -334,7 +334,7 @@ START_TEST(experts_differ)
     int64_t n, k;
 
     case_of(products[_i], v);
-    ck_assert_ptr_null(problem_make(v, v[AX_M], 1, &arena, &q));
+    ck_assert_ptr_null(problem_make(v, 0, v[AX_M], 1, &arena, &q));
     n = p->n, k = p->k;
     for (int64_t e = 1; e < p->experts; e++) {
         if (q.fill.kind != REF_FILL_O && q.fill.kind != REF_FILL_P && !q.fill.all_scales)
@@ -372,7 +372,7 @@ START_TEST(tensors_have_experts_in_front)
     case_of("gemm_type=grouped_contiguous num_experts=3 m=32 b_dtype=uint4 weight_scale_type=group "
             "weight_scale_group_size=32 zero_point=int weight_scale_2_type=channel has_bias=true",
             v);
-    ck_assert_ptr_null(problem_make(v, v[AX_M], 1, &arena, &q));
+    ck_assert_ptr_null(problem_make(v, 0, v[AX_M], 1, &arena, &q));
     ck_assert_ptr_null(problem_tensors_make(&q, &arena, &t));
     ck_assert_int_eq(t.layer.num_experts, 3);
     check_tensor(&t.standard.weight, HUM_INT32, 3, (const int64_t[]){3, 96, 16}, 3 * 96 * 16 * 4);
@@ -389,12 +389,12 @@ START_TEST(tensors_have_experts_in_front)
     for (int64_t l = 0; l < 8; l++)
         ck_assert_uint_eq(word >> (4 * l) & 15, q.in.b[(96 + 5) * 128 + 8 + l]);
     case_of("gemm_type=indexed num_experts=1 weight_scale_type=tensor a_dtype=e4m3", v);
-    ck_assert_ptr_null(problem_make(v, v[AX_M], 1, &arena, &q));
+    ck_assert_ptr_null(problem_make(v, 0, v[AX_M], 1, &arena, &q));
     ck_assert_ptr_null(problem_tensors_make(&q, &arena, &t));
     check_tensor(&t.standard.weight, HUM_INT32, 3, (const int64_t[]){1, 96, 16}, 96 * 16 * 4);
     check_tensor(&t.standard.weight_scale, HUM_F32, 1, (const int64_t[]){1}, 4);
     case_of("weight_scale_type=tensor a_dtype=e4m3", v);
-    ck_assert_ptr_null(problem_make(v, v[AX_M], 1, &arena, &q));
+    ck_assert_ptr_null(problem_make(v, 0, v[AX_M], 1, &arena, &q));
     ck_assert_ptr_null(problem_tensors_make(&q, &arena, &t));
     ck_assert_int_eq(t.layer.num_experts, 0);
     check_tensor(&t.standard.weight, HUM_INT32, 2, (const int64_t[]){96, 16}, 96 * 16 * 4);

@@ -88,7 +88,7 @@ static int be_usual(const struct pretence *p, int first)
             return lose_process(p);
         for (int i = 0; i < USUAL_CHECKS; i++)
             u.failed[i] = p->usual[i] == '1' || (i == 5 && run == 1); /* an alarm in run 1 */
-        if (!mutation_print_usual(&u, stdout))
+        if (!mutation_print_usual(&u, NULL, stdout))
             return EXIT_FAILURE;
     }
     return 0;

@@ -269,7 +269,7 @@ START_TEST(lines_of_usual)
     u.failed[1] = u.failed[5] = true;
     (void)snprintf(u.reason, sizeof u.reason, "so \"it\" is");
     ck_assert_ptr_nonnull(f);
-    ck_assert(mutation_print_usual(&u, f));
+    ck_assert(mutation_print_usual(&u, "s/e", f));
     (void)fclose(f);
     text = read_file(path);
     ck_assert_uint_eq(strcspn(text, "\n"), strlen(text) - 1);

@@ -13,6 +13,8 @@ static const struct cli_option table[] = {
     {"seed",    OPT_SEED,    0,                       "0x..", NULL, 0,    "seed"},
     {"shard",   OPT_SHARD,   0,                       "I/N",  NULL, 100,  "part"},
     {"quiet",   OPT_FLAG,    OPTION_AT(quiet),        "",     NULL, 0,    "less"},
+    {"changed", OPT_LIST,    OPTION_AT(changed),      "FILE", NULL, 0,    "what"},
+    {"budget",  OPT_TIME,    OPTION_AT(budget_seconds), "TIME", NULL, 7200, "how long in all"},
 };
 /* clang-format on */
 
@@ -69,6 +71,32 @@ START_TEST(both_spellings)
     ck_assert_uint_eq(got.out_count, 2);
     ck_assert_str_eq(got.outs[0], "jsonl:f");
     ck_assert_str_eq(got.outs[1], "junit:g");
+}
+END_TEST
+
+START_TEST(lists_grow)
+{
+    ck_assert_int_eq(parse("a --changed=b --changed c --changed=b"), 0);
+    ck_assert_uint_eq(got.changed.count, 3);
+    ck_assert_str_eq(got.changed.items[0], "b");
+    ck_assert_str_eq(got.changed.items[1], "c");
+    ck_assert_str_eq(got.changed.items[2], "b");
+}
+END_TEST
+
+static const struct {
+    const char *line;
+    double seconds;
+} times[] = {{"a --budget 90s", 90},
+             {"a --budget=10m", 600},
+             {"a --budget 1.5h", 5400},
+             {"a --budget 0.25s", 0.25},
+             {"a --budget 2h", 7200}};
+
+START_TEST(good_times)
+{
+    ck_assert_int_eq(parse(times[_i].line), 0);
+    ck_assert_double_eq_tol(got.budget_seconds, times[_i].seconds, 1e-9);
 }
 END_TEST
 
@@ -139,6 +167,18 @@ static const struct {
     {"a --filter", "--filter needs a value"},
     {"a --filter=", "--filter needs a text that is not empty"},
     {"a --quiet=1", "--quiet takes no value"},
+    {"a --changed=", "--changed needs a text that is not empty"},
+    {"a --budget 10", "--budget needs a time such as 90s, 10m or 1.5h, up to 2h, got '10'"},
+    {"a --budget 0s", "got '0s'"},
+    {"a --budget -1s", "got '-1s'"},
+    {"a --budget m", "got 'm'"},
+    {"a --budget 1ms", "got '1ms'"},
+    {"a --budget 1d", "got '1d'"},
+    {"a --budget 1.2.3s", "got '1.2.3s'"},
+    {"a --budget 121m", "got '121m'"},
+    {"a --budget infs", "got 'infs'"},
+    {"a --budget 000000000000000000000000000000000001s", "--budget needs a time"},
+    {"a --budget 1s --budget 1s", "--budget is given twice"},
     {"a --jobs 0", "--jobs needs a whole number from 1 to 1024, got '0'"},
     {"a --jobs 1025", "got '1025'"},
     {"a --jobs -1", "got '-1'"},
@@ -238,6 +278,8 @@ int main(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, both_spellings);
+    tcase_add_test(tc, lists_grow);
+    tcase_add_loop_test(tc, good_times, 0, (int)(sizeof times / sizeof times[0]));
     tcase_add_test(tc, fallbacks);
     tcase_add_test(tc, two_dashes_end_options);
     tcase_add_test(tc, value_may_look_like_an_option);

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static const uint64_t all_axes = AXIS_BIT(AX_COUNT) - 1;
+static const uint64_t all_axes = AXIS_ALL;
 
 static void resolve(int64_t v[AX_COUNT])
 {

@@ -20,6 +20,7 @@
 struct seen {
     struct record records[MAX_CASES];
     size_t count, fail_at, stop_at;
+    const size_t *indices; /* in which they must come; NULL: 0, 1, ... */
     int ticks, stop;
 };
 
@@ -27,7 +28,8 @@ static enum err_code take(void *context, const struct record *r, struct errs *er
 {
     struct seen *s = context;
 
-    ck_assert_msg(r->index == s->count, "record %d came as number %zu", (int)r->index, s->count);
+    ck_assert_msg(r->index == (s->indices ? s->indices[s->count] : s->count),
+                  "record %d came as number %zu", (int)r->index, s->count);
     if (s->fail_at && s->count + 1 == s->fail_at)
         return errs_add(errs, ERR_IO, NOWHERE, "disk full");
     s->records[s->count++] = *r;
@@ -44,7 +46,8 @@ static void count_tick(void *context)
 struct trial {
     const char *plan, *mode, *fifo;
     int jobs;
-    double case_seconds, start_seconds;
+    double case_seconds, start_seconds, budget; /* 0: no deadline */
+    const size_t *order;
     enum err_code rc;
     bool complete;
     struct errs errs;
@@ -61,6 +64,8 @@ static void run_trial(struct trial *t)
                                    .case_seconds = t->case_seconds > 0 ? t->case_seconds : 20,
                                    .start_seconds = t->start_seconds,
                                    .argv = argv,
+                                   .order = t->order,
+                                   .deadline = t->budget > 0 ? proc_now() + t->budget : 0,
                                    .interrupted = &seen.stop};
     const struct pool_sink sink = {.record = take, .tick = count_tick, .context = &seen};
 
@@ -207,6 +212,40 @@ START_TEST(jobs_do_not_show)
         assert_no_children();
     }
     ck_assert_uint_gt(count, 30);
+}
+END_TEST
+
+/* clang-format off */
+static const struct {
+    const char *plan;
+    size_t order[4], indices[8], count; /* of problems; of the cases that come, and how many */
+    double budget;
+} orders[] = {
+    {"ok slow|segv@launch ok|slow ok|ok exit@judge", {3, 0, 2, 1}, {6, 7, 0, 1, 4, 5, 2, 3}, 8, 0},
+    /* the deadline lies in the second problem, however slowly workers start: it is finished */
+    {"ok|rest@both rest@both rest@both ok|ok", {2, 1, 0}, {5, 1, 2, 3, 4}, 5, 0.6},
+    {"ok|ok", {1, 0}, {0}, 0, 1e-9},
+};
+/* clang-format on */
+
+/* Records come in the order of the problems, whatever the jobs, crashes included; after the
+ * deadline none is started. */
+START_TEST(another_order)
+{
+    struct trial t = {.plan = orders[_i].plan,
+                      .jobs = orders[_i].budget > 0 ? 1 : 3,
+                      .order = orders[_i].order,
+                      .budget = orders[_i].budget};
+
+    seen.indices = orders[_i].indices;
+    run_trial(&t);
+    ck_assert_int_eq(t.rc, ERR_NONE);
+    ck_assert(t.complete);
+    ck_assert_uint_eq(seen.count, orders[_i].count);
+    for (size_t i = 0; i < seen.count; i++)
+        ck_assert_int_eq(seen.records[i].verdict == VERDICT_FAIL,
+                         !strncmp(fake.cases[orders[_i].indices[i]].id, "segv", 4));
+    assert_no_children();
 }
 END_TEST
 
@@ -417,6 +456,7 @@ static Suite *pool_suite(void)
     tcase_set_timeout(tc, 30);
     tcase_add_loop_test(tc, one_bad_case_costs_one_case, 0, BAD_CASES);
     tcase_add_test(tc, jobs_do_not_show);
+    tcase_add_loop_test(tc, another_order, 0, (int)(sizeof orders / sizeof orders[0]));
     tcase_add_test(tc, always_crashing);
     tcase_add_loop_test(tc, workers_that_never_work, 0,
                         (int)(sizeof no_workers / sizeof no_workers[0]));

@@ -114,10 +114,23 @@ static const struct {
     const char *name;
     size_t offset, size;
 } must_be_sound[] = {
-    {"suite", AT(suite)},   {"id", AT(id)},           {"provider", AT(provider)},
-    {"family", AT(family)}, {"check", AT(check)},     {"fill", AT(fill)},
-    {"reason", AT(reason)}, {"repro", AT(repro)},     {"kernel", AT(kernel)},
-    {"unit", AT(unit)},     {"verdict", AT(verdict)}, {"diagnosis", AT(diagnosis)},
+    {"suite", AT(suite)},
+    {"id", AT(id)},
+    {"provider", AT(provider)},
+    {"family", AT(family)},
+    {"check", AT(check)},
+    {"fill", AT(fill)},
+    {"reason", AT(reason)},
+    {"repro", AT(repro)},
+    {"kernel", AT(kernel)},
+    {"unit", AT(unit)},
+    {"verdict", AT(verdict)},
+    {"diagnosis", AT(diagnosis)},
+    {"known", AT(known)},
+    {"output_hash", AT(output_hash)},
+    {"against_verdict", AT(against_verdict)},
+    {"against_hash", AT(against_hash)},
+    {"bits", AT(bits)},
 };
 
 START_TEST(a_record_with_an_endless_text_is_bad)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LIBS = 7 };
@@ -13,7 +14,7 @@ enum { LIBS = 7 };
 /* What the sentence about each library says; NULL: it is a provider. */
 static const char *const sentences[LIBS] = {
     NULL,
-    "was built for version 2 of the kernel contract, this program has 1",
+    "was built for version 3 of the kernel contract, this program has 2",
     "humcheck_provider() returned no provider",
     "the provider lacks forward",
     "the provider lacks name",
@@ -77,11 +78,46 @@ START_TEST(names_that_are_nothing)
     assert_refused("gpu", "unknown provider 'gpu': built in are cpu");
     assert_refused("CPU", "unknown provider 'CPU'");
     assert_refused(".so", "unknown provider '.so'");
+    assert_refused("cup", "humming:PATH; did you mean 'cpu'?");
+    assert_refused("hummin:/tmp", "no such file, and no kind 'hummin:'");
+    assert_refused("hummin:/tmp", "did you mean 'humming:'?");
+    assert_refused("worke:x", "did you mean 'worker:'?");
+    assert_refused("x:y", "no kind 'x:'; the kinds are worker:PROGRAM and humming:PATH");
+    assert_refused("/no:/such.so", "cannot load the provider: /no:/such.so");
     assert_refused("/no/such/lib.so", "cannot load the provider: /no/such/lib.so");
     assert_refused("/proc/self/exe", "cannot load the provider");
     assert_refused("/dev/null", "cannot load the provider");
     assert_refused(endless, "the provider's file name is too long");
     free(endless);
+}
+END_TEST
+
+/* A version is looked for in the cache, unless a folder has its name; a folder is not. */
+START_TEST(versions)
+{
+    char cache[] = "/tmp/test_provider.XXXXXX", path[128];
+    static const char *const folders[] = {"humcheck", "humcheck/wheels",
+                                          "humcheck/wheels/humming-kernels-0.1.12",
+                                          "humcheck/wheels/humming-kernels-0.1.12/humming"};
+    enum { FOLDERS = sizeof folders / sizeof folders[0] };
+
+    ck_assert_ptr_nonnull(mkdtemp(cache));
+    ck_assert_int_eq(setenv("XDG_CACHE_HOME", cache, 1), 0);
+    ck_assert_int_eq(setenv("PATH", "/nowhere", 1), 0); /* no python3 is started */
+    assert_refused("humming:0.1.12", "ci/wheels --cache humming-kernels==0.1.12 pyelftools");
+    assert_refused("humming:/tmp/none", "there is no package 'humming' in '/tmp/none'");
+    assert_refused("humming:", "there is no package 'humming' in ''");
+    assert_refused("humming:0.1/../..", "there is no package 'humming' in '0.1/../..'");
+    for (int i = 0; i < FOLDERS; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", cache, folders[i]);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+    }
+    assert_refused("humming:0.1.12", "cannot use the provider 'humming:0.1.12'");
+    for (int i = FOLDERS; i-- > 0;) {
+        (void)snprintf(path, sizeof path, "%s/%s", cache, folders[i]);
+        ck_assert_int_eq(rmdir(path), 0);
+    }
+    ck_assert_int_eq(rmdir(cache), 0);
 }
 END_TEST
 
@@ -106,6 +142,7 @@ static Suite *provider_suite(void)
     tcase_add_loop_test(tc, libraries, 0, LIBS);
     tcase_add_test(tc, library_of_this_folder);
     tcase_add_test(tc, names_that_are_nothing);
+    tcase_add_test(tc, versions);
     tcase_add_loop_test(tc, built_in, 0, builtin_provider_count);
     suite_add_tcase(s, tc);
     return s;

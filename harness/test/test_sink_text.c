@@ -238,6 +238,34 @@ START_TEST(whole_report)
 }
 END_TEST
 
+/* Changes since another run follow their cases; how many there are stands before the end. */
+START_TEST(changes_are_told)
+{
+    const struct text_options how = {.stream = stream};
+    const struct report_options o = {.no_timing = true, .quiet = _i};
+    const struct against_run against = {"old 7", {.compared = 1, .changed = 1}};
+    const char *change = "changed s/e/m=0: fail -> pass, bits 1 -> 2\n";
+    struct record r = record_of(VERDICT_PASS);
+    struct run_info changed = run;
+    struct text *t;
+
+    changed.against = &against;
+    changed.cases = 1;
+    (void)snprintf(r.against_verdict, sizeof r.against_verdict, "fail");
+    (void)snprintf(r.against_hash, sizeof r.against_hash, "1");
+    (void)snprintf(r.output_hash, sizeof r.output_hash, "2");
+    (void)snprintf(r.bits, sizeof r.bits, "changed");
+    t = text_open(&how, &o, &changed, &arena);
+    ck_assert_ptr_nonnull(t);
+    text_row(t, &r);
+    ck_assert_int_eq(text_close(t, VERDICT_PASS, true, &errs), ERR_NONE);
+    ck_assert((strstr(text, change) != NULL) == !_i);
+    ck_assert_ptr_nonnull(strstr(text, "against old 7: 1 case compared, 1 with other bits (0 of "
+                                       "them pass on both sides), 0 verdicts changed, 0 only on "
+                                       "one side\npass: 1 case, "));
+}
+END_TEST
+
 START_TEST(colour_only_of_verdicts)
 {
     const struct text_options how = {.stream = stream, .colour = true};
@@ -316,6 +344,7 @@ int main(void)
     tcase_add_test(tc, columns_are_aligned);
     tcase_add_loop_test(tc, progress_line, 0, (int)(sizeof progress / sizeof progress[0]));
     tcase_add_loop_test(tc, whole_report, 0, (int)(sizeof reports / sizeof reports[0]));
+    tcase_add_loop_test(tc, changes_are_told, 0, 2);
     tcase_add_test(tc, colour_only_of_verdicts);
     tcase_add_test(tc, timing_is_told);
     tcase_add_test(tc, reasons_are_bounded);

@@ -121,6 +121,33 @@ START_TEST(six_different_seeds)
 }
 END_TEST
 
+/* Cases that differ in check, fill or data alone are one configuration. */
+static const struct {
+    const char *text;
+    bool first;
+} plan_rows[] = {
+    {"fill=E1 check=exact", true},
+    {"fill=R check=model", false},
+    {"fill=R check=bound data=outliers", false},
+    {"fill=E1 check=exact m=40", true},
+    {"fill=E1 check=exact m=40 seed=0x123", true},
+    {"family=pack bits=3 check=exact", true},
+    {"family=pack bits=3 check=guard", false},
+    {"family=pack bits=4 check=guard", true},
+};
+
+START_TEST(configurations)
+{
+    struct plan_case cases[sizeof plan_rows / sizeof plan_rows[0]] = {0};
+    const struct plan plan = {.cases = cases, .count = sizeof cases / sizeof cases[0]};
+
+    for (size_t i = 0; i < plan.count; i++)
+        make_case(plan_rows[i].text, cases[i].v);
+    for (size_t i = 0; i < plan.count; i++)
+        ck_assert_msg(usual_is_first(&plan, i) == plan_rows[i].first, "%s", plan_rows[i].text);
+}
+END_TEST
+
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 static void run_usual(const struct hum_provider *provider, const char *text, int run,
@@ -308,6 +335,7 @@ int main(void)
     tcase_add_test(tc, equal_infinities);
     tcase_add_test(tc, several_tensors);
     tcase_add_test(tc, six_different_seeds);
+    tcase_add_test(tc, configurations);
     tcase_add_loop_test(tc, right_kernels, 0, (int)(sizeof right / sizeof right[0]));
     tcase_add_loop_test(tc, wrong_kernels, 0, (int)(sizeof wrong / sizeof wrong[0]));
     tcase_add_test(tc, wrong_activation);

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised whenever a struct below changes. A provider with another number is refused. */
-#define HUM_ABI_VERSION 1
+#define HUM_ABI_VERSION 2
 
 /* ---- formats ----
  *
@@ -244,6 +244,14 @@ struct hum_accumulation {
     struct {
         int64_t k_begin, k_end;
     } slice[HUM_MAX_SLICES];
+
+    /* Below, 0 says what section 4 says. K-warps are added one after the other, ((w0 + w1) + w2)
+     * + w3, not by halves: */
+    bool warps_in_order;
+    /* Powers of two that the kernel takes out of the operand and puts back later (section 11): */
+    int32_t operand_shift; /* the instruction is fed w 2^-operand_shift */
+    int32_t flush_shift;   /* put back by each flush */
+    int32_t output_shift;  /* put back by the epilogue, behind its first rounding to c_dtype */
 };
 
 /* ---- outcomes ---- */
@@ -312,6 +320,31 @@ struct hum_provider {
                                   const struct hum_tuning_config *tuning, int64_t m, int64_t row,
                                   int64_t col, struct hum_accumulation *out,
                                   char reason[HUM_REASON_BYTES]);
+
+    /* How its tiles are numbered, and so how `accumulation` is asked about products with experts.
+     * False: with m fastest (section 10: about a dense product). True: with n fastest, row tiles of
+     * all experts one after the other: layer and compute are those of the launch, m is the number
+     * of row tiles times block_m, row the number of the row tile times block_m, col that of the
+     * output. */
+    bool tiles_n_fastest;
+
+    /* Launches that are recorded once and repeated (CUDA graphs); all three or none. A handle has
+     * one recording at a time.
+     *
+     * After `capture` the next call of `forward`, or of an operation, is recorded. It returns as
+     * usual; whether it also runs is the provider's to choose, so its outputs mean nothing. A call
+     * that does not return HUM_OK records nothing. HUM_UNSUPPORTED: it cannot be recorded.
+     *
+     * `replay` runs what was recorded: the same kernels on the same addresses, with what lies there
+     * now; only values of tensors may have changed, and of routing tensors only so that the call
+     * stays right. Locks are zero before and after each. Returns when the outputs may be read.
+     * HUM_INVALID: nothing is recorded.
+     *
+     * `drop` forgets the recording, and a `capture` that no call has followed. The memory that was
+     * recorded is not released before. */
+    enum hum_code (*capture)(void *handle, char reason[HUM_REASON_BYTES]);
+    enum hum_code (*replay)(void *handle, char reason[HUM_REASON_BYTES]);
+    void (*drop)(void *handle);
 
     /* The other operations of the family; NULL: none. */
     const struct hum_ops *ops;

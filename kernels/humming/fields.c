@@ -44,6 +44,10 @@ static const struct field accumulation_rows[] = {
     F(flush_k, INT64), F(row_begin, INT64), F(row_end, INT64), F(col_begin, INT64),
     F(col_end, INT64),
 };
+static const struct field shift_rows[] = {
+    F(warps_in_order, BOOL), F(operand_shift, INT32), F(flush_shift, INT32),
+    F(output_shift, INT32),
+};
 #undef F
 
 #define F(name, type) {#name, FIELD_##type, offsetof(struct hum_quant_weight_args, name)}
@@ -74,6 +78,7 @@ TABLE(layer_fields, layer_rows);
 TABLE(compute_fields, compute_rows);
 TABLE(tuning_fields, tuning_rows);
 TABLE(accumulation_fields, accumulation_rows);
+TABLE(shift_fields, shift_rows);
 TABLE(quant_weight_fields, quant_weight_rows);
 TABLE(mxfp4_fields, mxfp4_rows);
 TABLE(input_fields, input_rows);

@@ -21,6 +21,7 @@ struct fields {
 };
 
 extern const struct fields layer_fields, compute_fields, tuning_fields, accumulation_fields;
+extern const struct fields shift_fields; /* the rest of an accumulation, all or none of it */
 extern const struct fields quant_weight_fields, mxfp4_fields, input_fields;
 
 /* Adds every member of `data` to `object`. False: no memory. */

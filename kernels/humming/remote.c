@@ -184,6 +184,36 @@ static enum hum_code remote_download(void *handle, void *host, const void *devic
     return worker_call(&r->worker, request, &p, NULL, reason);
 }
 
+/* ---- recordings ---------------------------------------------------------------------------- */
+
+/* What is recorded names memory of this worker: a lost one is not replaced. */
+static enum hum_code about_recording(void *handle, const char *op, char reason[HUM_REASON_BYTES])
+{
+    struct remote *r = handle;
+
+    if (!r->worker.lost)
+        return remote_call(r, remote_request(op), reason);
+    (void)snprintf(reason, HUM_REASON_BYTES, "the worker is lost");
+    return HUM_DEVICE_LOST;
+}
+
+static enum hum_code remote_capture(void *handle, char reason[HUM_REASON_BYTES])
+{
+    return about_recording(handle, "capture", reason);
+}
+
+static enum hum_code remote_replay(void *handle, char reason[HUM_REASON_BYTES])
+{
+    return about_recording(handle, "replay", reason);
+}
+
+static void remote_drop(void *handle)
+{
+    char reason[HUM_REASON_BYTES];
+
+    (void)about_recording(handle, "drop", reason);
+}
+
 /* ---- the table ---- */
 
 static void text_of(const cJSON *reply, const char *name, char text[TEXT_BYTES])
@@ -228,6 +258,7 @@ static void take_ops(const cJSON *list)
 static void take_hello(const cJSON *reply)
 {
     const cJSON *item;
+    bool records;
     int n = 0;
 
     text_of(reply, "name", self.name);
@@ -242,6 +273,7 @@ static void take_hello(const cJSON *reply)
         }
     }
     take_ops(cJSON_GetObjectItemCaseSensitive(reply, "ops"));
+    records = listed(cJSON_GetObjectItemCaseSensitive(reply, "ops"), "capture");
     self.table = (struct hum_provider){
         .abi_version = HUM_ABI_VERSION,
         .name = self.name,
@@ -255,6 +287,10 @@ static void take_hello(const cJSON *reply)
         .transform = remote_transform,
         .forward = remote_forward,
         .accumulation = remote_accumulation,
+        .tiles_n_fastest = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "tiles_n_fastest")),
+        .capture = records ? remote_capture : NULL,
+        .replay = records ? remote_replay : NULL,
+        .drop = records ? remote_drop : NULL,
         .ops = &self.ops,
         .inert_tuning = self.inert_tuning,
         .alloc = remote_alloc,

@@ -218,6 +218,7 @@ enum hum_code remote_accumulation(void *handle, const struct hum_layer_config *l
     *out = (struct hum_accumulation){0};
     ordered = cJSON_GetObjectItemCaseSensitive(reply, "ordered");
     if (!fields_read(reply, &accumulation_fields, out) ||
+        (cJSON_HasObjectItem(reply, "operand_shift") && !fields_read(reply, &shift_fields, out)) ||
         !slices_read(cJSON_GetObjectItemCaseSensitive(reply, "slices"), out))
         rc = remote_broken(reason);
     out->arithmetic = out->sm ? HUM_ARITHMETIC_TENSOR_CORE : HUM_ARITHMETIC_IEEE;

@@ -8,6 +8,7 @@ import math
 import torch
 
 from order import Order
+from recording import Recording, settle
 from worker import INVALID, UNSUPPORTED, Memory, Refusal, name_of, view
 
 GEMM_TYPES = ["dense", "indexed", "grouped_contiguous", "grouped_masked"]
@@ -58,6 +59,7 @@ class Upstream:
         self.tuning_fields = fields_of(self.config.TuningConfig)
         self.compute_fields = fields_of(self.config.ComputeConfig)
         self.order = Order(path, torch.cuda.get_device_properties().multi_processor_count)
+        self.recording = Recording()
         self.layers, self.shapes, self.chosen = {}, {}, {}
 
     def calls(self):
@@ -73,10 +75,11 @@ class Upstream:
             "heuristics": self.heuristics,
             "transform_shapes": self.transform_shapes,
             "transform": self.transform,
-            "forward": self.forward,
             "accumulation": self.accumulation,
         }
-        return mine | Operations(self.memory).calls()
+        launches = {"forward": self.forward} | Operations(self.memory).calls()
+        launches = {name: self.recording.recordable(call) for name, call in launches.items()}
+        return mine | launches | self.recording.calls()
 
     def hello(self, payload):
         version = optional("humming._version", "__version__") or optional("humming", "__version__")
@@ -88,7 +91,8 @@ class Upstream:
             "version": str(version or "unknown"),
             "device": torch.cuda.get_device_name(),
             "sm": major * 10 + minor,
-            "ops": sorted(Operations(self.memory).calls()),
+            "ops": sorted([*Operations(self.memory).calls(), *self.recording.calls()]),
+            "tiles_n_fastest": True,
             "inert_tuning": ["num_stages", "use_warp_spec", "use_mbarrier", "use_cp_async", "use_pdl"]
             + [f"use_tma_{x}" for x in TMA]
             + ["multi_cast_size_a", "multi_cast_size_b", "raster_group_m", "num_write_splits"],
@@ -259,7 +263,7 @@ class Upstream:
             **{k: v for k, v in found.items() if v is not None},
             **made,
         )
-        torch.cuda.synchronize()
+        settle()
         if result.data_ptr() != found["outputs"].data_ptr():
             raise Refusal(INVALID, "upstream wrote into memory of its own instead of the outputs")
 
@@ -267,26 +271,28 @@ class Upstream:
         config = self.layer(layer)
         kernel = self.kernel._id2kernel[int(self.configs(layer, compute, tuning)[2])]
         kind = getattr(kernel.mma_type, "value", kernel.mma_type)
-        if kind not in ("mma", "wgmma") or compute["gemm_type"] != 0:
-            raise Refusal(UNSUPPORTED, "the order of sums is known for dense mma and wgmma only")
+        if kind not in ("mma", "wgmma"):
+            raise Refusal(UNSUPPORTED, "the order of sums is known for mma and wgmma only")
+        operand = getattr(kernel, "mma_b_dtype", config.a_dtype)
+        if layer["a_dtype"] // 10000000 == 2 and str(operand) != str(config.a_dtype):
+            raise Refusal(UNSUPPORTED, "the tensor core is not known for operands of two formats")
         bits = layer["a_dtype"] // 10000 % 100
         block_m, block_n = tuning["block_m"], tuning["block_n"]
-        groups = [layer["weight_scale_group_size"], layer["input_scale_group_size"], tuning["warp_k"]]
-        on_c = bits < 16 and (layer["weight_scale_type"] in (1, 2) or layer["input_scale_group_size"])
-        on_c = (on_c or layer["weight_scale_type"] == 2) and not config.use_fused_e8m0_scale
-        slices = self.order.slices(layer, tuning, m, row, col)
+        is_fused = bool(config.use_fused_e8m0_scale)
+        slices = self.order.slices(layer, tuning, compute["gemm_type"] == 0, m, row, col)
+        shifts = self.order.shifts(layer, bool(compute["use_f16_accum"]), is_fused)
         return {
             "mma_type": MMA_TYPES.index(kind),
             "sm": torch.cuda.get_device_capability()[0] * 10,
             "instruction_k": 256 // bits,
             "block_k": tuning["block_k"],
             "warp_k": tuning["warp_k"],
-            "flush_k": min(g for g in groups if g) if on_c else 0,
+            "flush_k": self.order.flush_k(layer, tuning, is_fused),
             "row_begin": row // block_m * block_m,
             "row_end": min(row // block_m * block_m + block_m, m),
             "col_begin": col // block_n * block_n,
             "col_end": min(col // block_n * block_n + block_n, layer["shape_n"] - layer["pad_shape_n"]),
             "slices": slices,
-            # up to three slices wait for each other; more of them, and bulk copies, do not
-            "ordered": int(len(slices) <= 3 and not (len(slices) > 1 and kernel.use_tma_c)),
-        }
+            "ordered": int(self.order.ordered(len(slices), bool(kernel.use_tma_c))),
+            "warps_in_order": int(self.order.warps_in_order(tuning)),
+        } | dict(zip(["operand_shift", "flush_shift", "output_shift"], shifts))

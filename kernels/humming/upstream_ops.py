@@ -6,6 +6,7 @@ What a version lacks is left out of the table, and refused by name.
 
 import torch
 
+from recording import settle
 from worker import UNSUPPORTED, Refusal, name_of, view
 
 ACTIVATIONS = ["none", "silu", "gelu", "gelu_tanh", "relu2", "swiglu"]
@@ -65,7 +66,7 @@ class Operations:
             copies.append((target, source))
         for target, source in copies:
             target.copy_(source)
-        torch.cuda.synchronize()
+        settle()
 
     def unpadded(self, place, scale):
         """Rows of m-major scales are padded to four: what upstream's padding holds means nothing,

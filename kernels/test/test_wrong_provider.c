@@ -68,11 +68,17 @@ static const struct {
     int64_t least, most, first, last; /* -1: anywhere */
     bool behind;
 } expected[] = {
-    {"", 0, 0, -1, -1, false},         {"no such fault", 0, 0, -1, -1, false},
-    {"nan", 1, 1, 160, 160, false},    {"one_ulp", 1, 1, 160, 160, false},
-    {"swap", 5, 10, 0, -1, false},     {"drop_k", 100, 320, -1, -1, false},
-    {"tail", 64, 64, 256, 319, false}, {"early", 320, 320, 0, 319, false},
-    {"overrun", 0, 0, -1, -1, true},   {"bias_twice", 100, 320, -1, -1, false},
+    {"", 0, 0, -1, -1, false},
+    {"no such fault", 0, 0, -1, -1, false},
+    {"nan", 1, 1, 160, 160, false},
+    {"one_ulp", 1, 1, 160, 160, false},
+    {"smallest", 1, 1, -1, -1, false},
+    {"swap", 5, 10, 0, -1, false},
+    {"drop_k", 100, 320, -1, -1, false},
+    {"tail", 64, 64, 256, 319, false},
+    {"early", 320, 320, 0, 319, false},
+    {"overrun", 0, 0, -1, -1, true},
+    {"bias_twice", 100, 320, -1, -1, false},
     {"no_bf16", 0, 0, -1, -1, false},
 };
 

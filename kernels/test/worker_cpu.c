@@ -2,10 +2,11 @@
  * for the tests, so that every suite can run through the wire.
  *
  * HUMCHECK_WORKER makes it misbehave: "die" ends at the first product, "garbage" answers it with a
- * broken frame, "wrong-size" with a payload that nobody asked for.
+ * broken frame, "wrong-size" with a payload that nobody asked for; worker_recording.c has more.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/humming/fields.h"
+#include "kernels/test/worker_call.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -16,19 +17,7 @@
 
 enum { CHANNEL = 3, HEAD_BYTES = 16 };
 
-/* A request being answered. */
-struct call {
-    void *cpu;
-    const cJSON *request;
-    const void *payload;
-    size_t payload_bytes;
-    cJSON *reply;
-    const void *out;
-    size_t out_bytes;
-    char reason[HUM_REASON_BYTES];
-};
-
-static enum hum_code refuse(struct call *c, const char *sentence)
+enum hum_code call_refuse(struct call *c, const char *sentence)
 {
     (void)snprintf(c->reason, sizeof c->reason, "%s", sentence);
     return HUM_INVALID;
@@ -46,7 +35,7 @@ static int64_t number(const cJSON *object, const char *name)
     return cJSON_IsNumber(item) ? (int64_t)item->valuedouble : 0;
 }
 
-static struct hum_tensor tensor(const cJSON *object, const char *name)
+struct hum_tensor call_tensor(const cJSON *object, const char *name)
 {
     const cJSON *list = get(object, name);
     const int size = cJSON_GetArraySize(list);
@@ -68,9 +57,9 @@ static struct hum_weights weights(const cJSON *request, const char *name)
 {
     const cJSON *w = get(request, name);
 
-    return (struct hum_weights){tensor(w, "weight"), tensor(w, "weight_scale"),
-                                tensor(w, "zero_point"), tensor(w, "weight_scale_2"),
-                                tensor(w, "bias")};
+    return (struct hum_weights){call_tensor(w, "weight"), call_tensor(w, "weight_scale"),
+                                call_tensor(w, "zero_point"), call_tensor(w, "weight_scale_2"),
+                                call_tensor(w, "bias")};
 }
 
 /* The configurations of a request; `compute` and `tuning` may be left out of it. */
@@ -102,6 +91,7 @@ static enum hum_code hello(struct call *c)
     (void)cJSON_AddItemToArray(ops, cJSON_CreateString("pack"));
     (void)cJSON_AddItemToArray(ops, cJSON_CreateString("unpack"));
     (void)cJSON_AddItemToArray(ops, cJSON_CreateString("hadamard"));
+    (void)cJSON_AddItemToArray(ops, cJSON_CreateString("capture"));
     return HUM_OK;
 }
 
@@ -111,7 +101,7 @@ static enum hum_code alloc(struct call *c)
     void *data = aligned_alloc(64, bytes);
 
     if (!data) {
-        (void)refuse(c, "no memory");
+        (void)call_refuse(c, "no memory");
         return HUM_NO_MEMORY;
     }
     (void)cJSON_AddNumberToObject(c->reply, "data", (double)(uintptr_t)data);
@@ -148,7 +138,7 @@ static enum hum_code supports(struct call *c)
     struct configs x;
 
     if (!configs_read(c->request, &x))
-        return refuse(c, "a configuration cannot be read");
+        return call_refuse(c, "a configuration cannot be read");
     return hum_cpu_provider.supports(c->cpu, &x.layer, &x.compute, &x.tuning, c->reason);
 }
 
@@ -159,7 +149,7 @@ static enum hum_code heuristics(struct call *c)
     enum hum_code rc;
 
     if (!configs_read(c->request, &x))
-        return refuse(c, "a configuration cannot be read");
+        return call_refuse(c, "a configuration cannot be read");
     rc = hum_cpu_provider.heuristics(c->cpu, &x.layer, &x.compute, number(c->request, "m"), &out,
                                      c->reason);
     if (!rc)
@@ -185,7 +175,7 @@ static enum hum_code transform_shapes(struct call *c)
     cJSON *object;
 
     if (!configs_read(c->request, &x))
-        return refuse(c, "a configuration cannot be read");
+        return call_refuse(c, "a configuration cannot be read");
     rc = hum_cpu_provider.transform_shapes(c->cpu, &x.layer, &w, c->reason);
     if (rc)
         return rc;
@@ -213,7 +203,7 @@ static enum hum_code shaped(struct call *c, const struct hum_layer_config *layer
 
     if (!are_bytes(&from.weight) || !are_bytes(&from.weight_scale) ||
         !are_bytes(&from.zero_point) || !are_bytes(&from.weight_scale_2) || !are_bytes(&from.bias))
-        return refuse(c, "the kernel form of weights is bytes");
+        return call_refuse(c, "the kernel form of weights is bytes");
     rc = hum_cpu_provider.transform_shapes(c->cpu, layer, w, c->reason);
     w->weight.data = from.weight.data;
     w->weight_scale.data = from.weight_scale.data;
@@ -231,7 +221,7 @@ static enum hum_code transform(struct call *c)
     enum hum_code rc;
 
     if (!configs_read(c->request, &x))
-        return refuse(c, "a configuration cannot be read");
+        return call_refuse(c, "a configuration cannot be read");
     rc = shaped(c, &x.layer, &out);
     return rc ? rc : hum_cpu_provider.transform(c->cpu, &x.layer, &standard, &out, c->reason);
 }
@@ -245,20 +235,20 @@ static enum hum_code forward(struct call *c)
     struct hum_gemm_args args = {.layer = &x.layer,
                                  .compute = &x.compute,
                                  .tuning = &x.tuning,
-                                 .inputs = tensor(t, "inputs"),
-                                 .input_scale = tensor(t, "input_scale"),
+                                 .inputs = call_tensor(t, "inputs"),
+                                 .input_scale = call_tensor(t, "input_scale"),
                                  .weights = &w,
-                                 .outputs = tensor(t, "outputs"),
-                                 .sorted_ids = tensor(t, "sorted_ids"),
-                                 .expert_ids = tensor(t, "expert_ids"),
-                                 .num_tokens_padded = tensor(t, "num_tokens_padded"),
-                                 .expert_layout = tensor(t, "expert_layout"),
-                                 .locks = tensor(t, "locks"),
+                                 .outputs = call_tensor(t, "outputs"),
+                                 .sorted_ids = call_tensor(t, "sorted_ids"),
+                                 .expert_ids = call_tensor(t, "expert_ids"),
+                                 .num_tokens_padded = call_tensor(t, "num_tokens_padded"),
+                                 .expert_layout = call_tensor(t, "expert_layout"),
+                                 .locks = call_tensor(t, "locks"),
                                  .top_k = (int32_t)number(c->request, "top_k"),
                                  .valid_shape_m = number(c->request, "valid_shape_m")};
 
     if (!configs_read(c->request, &x))
-        return refuse(c, "a configuration cannot be read");
+        return call_refuse(c, "a configuration cannot be read");
     rc = shaped(c, &x.layer, &w);
     return rc ? rc : hum_cpu_provider.forward(c->cpu, &args, c->reason);
 }
@@ -271,13 +261,14 @@ static enum hum_code accumulation(struct call *c)
     cJSON *list;
 
     if (!configs_read(c->request, &x))
-        return refuse(c, "a configuration cannot be read");
+        return call_refuse(c, "a configuration cannot be read");
     rc = hum_cpu_provider.accumulation(c->cpu, &x.layer, &x.compute, &x.tuning,
                                        number(c->request, "m"), number(c->request, "row"),
                                        number(c->request, "col"), &out, c->reason);
     if (rc)
         return rc;
     (void)fields_add(c->reply, &accumulation_fields, &out);
+    (void)fields_add(c->reply, &shift_fields, &out);
     list = cJSON_AddArrayToObject(c->reply, "slices");
     for (int i = 0; i < out.slices; i++) {
         const double ends[] = {(double)out.slice[i].k_begin, (double)out.slice[i].k_end};
@@ -290,8 +281,8 @@ static enum hum_code accumulation(struct call *c)
 static enum hum_code pack(struct call *c)
 {
     const cJSON *t = get(c->request, "tensors");
-    const struct hum_pack_args args = {(int32_t)number(c->request, "bits"), tensor(t, "codes"),
-                                       tensor(t, "packed")};
+    const struct hum_pack_args args = {(int32_t)number(c->request, "bits"), call_tensor(t, "codes"),
+                                       call_tensor(t, "packed")};
 
     return hum_cpu_provider.ops->pack(c->cpu, &args, c->reason);
 }
@@ -299,8 +290,8 @@ static enum hum_code pack(struct call *c)
 static enum hum_code unpack(struct call *c)
 {
     const cJSON *t = get(c->request, "tensors");
-    const struct hum_pack_args args = {(int32_t)number(c->request, "bits"), tensor(t, "codes"),
-                                       tensor(t, "packed")};
+    const struct hum_pack_args args = {(int32_t)number(c->request, "bits"), call_tensor(t, "codes"),
+                                       call_tensor(t, "packed")};
 
     return hum_cpu_provider.ops->unpack(c->cpu, &args, c->reason);
 }
@@ -308,7 +299,7 @@ static enum hum_code unpack(struct call *c)
 static enum hum_code hadamard(struct call *c)
 {
     const cJSON *t = get(c->request, "tensors");
-    const struct hum_hadamard_args args = {tensor(t, "inputs"), tensor(t, "outputs"),
+    const struct hum_hadamard_args args = {call_tensor(t, "inputs"), call_tensor(t, "outputs"),
                                            number(c->request, "block_size")};
 
     return hum_cpu_provider.ops->hadamard(c->cpu, &args, c->reason);
@@ -316,22 +307,26 @@ static enum hum_code hadamard(struct call *c)
 
 static const struct {
     const char *name;
-    enum hum_code (*answer)(struct call *c);
+    call_answer *answer;
+    bool is_launch;
 } calls[] = {
-    {"hello", hello},
-    {"alloc", alloc},
-    {"release", release},
-    {"upload", upload},
-    {"download", download},
-    {"supports", supports},
-    {"heuristics", heuristics},
-    {"transform_shapes", transform_shapes},
-    {"transform", transform},
-    {"forward", forward},
-    {"accumulation", accumulation},
-    {"pack", pack},
-    {"unpack", unpack},
-    {"hadamard", hadamard},
+    {"hello", hello, false},
+    {"alloc", alloc, false},
+    {"release", release, false},
+    {"upload", upload, false},
+    {"download", download, false},
+    {"supports", supports, false},
+    {"heuristics", heuristics, false},
+    {"transform_shapes", transform_shapes, false},
+    {"transform", transform, false},
+    {"forward", forward, true},
+    {"accumulation", accumulation, false},
+    {"pack", pack, true},
+    {"unpack", unpack, true},
+    {"hadamard", hadamard, true},
+    {"capture", recording_capture, false},
+    {"replay", recording_replay, false},
+    {"drop", recording_drop, false},
 };
 
 static enum hum_code answer(struct call *c)
@@ -340,8 +335,8 @@ static enum hum_code answer(struct call *c)
 
     for (size_t i = 0; cJSON_IsString(op) && i < sizeof calls / sizeof calls[0]; i++)
         if (!strcmp(calls[i].name, op->valuestring))
-            return calls[i].answer(c);
-    (void)refuse(c, "the worker has no such operation");
+            return calls[i].is_launch ? recording_launch(c, calls[i].answer) : calls[i].answer(c);
+    (void)call_refuse(c, "the worker has no such operation");
     return HUM_UNSUPPORTED;
 }
 
@@ -387,7 +382,8 @@ static void misbehave(const struct call *c)
     const unsigned char wrong[HEAD_BYTES + 10] = {2, 0, 0, 0, 0, 0, 0, 0,   8,
                                                   0, 0, 0, 0, 0, 0, 0, '{', '}'};
 
-    if (!how || !*how || !cJSON_IsString(op) || strcmp(op->valuestring, "forward") != 0)
+    if (!how || !*how || !strncmp(how, "stale", 5) || !cJSON_IsString(op) ||
+        strcmp(op->valuestring, "forward") != 0)
         return;
     if (!strcmp(how, "garbage"))
         deliver(garbage, sizeof garbage);
@@ -397,12 +393,12 @@ static void misbehave(const struct call *c)
     exit(1);
 }
 
-static void serve(void *cpu)
+static void serve(void *cpu, struct recording *recording)
 {
     uint8_t head[HEAD_BYTES];
     uint32_t text, code;
     uint64_t bytes;
-    struct call c = {.cpu = cpu};
+    struct call c = {.cpu = cpu, .recording = recording};
     char *json, *payload, *reply;
 
     receive(head, sizeof head);
@@ -441,6 +437,7 @@ static void serve(void *cpu)
 
 int main(void)
 {
+    struct recording recording = {0};
     char reason[HUM_REASON_BYTES];
     void *cpu;
 
@@ -449,5 +446,5 @@ int main(void)
         return 2;
     }
     for (;;)
-        serve(cpu);
+        serve(cpu, &recording);
 }

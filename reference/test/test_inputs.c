@@ -310,8 +310,14 @@ START_TEST(given)
     static const float v[6] = {6, 3, 1, 2, 12, 6};
     static const uint32_t wrong[2] = {0x40000000, 0x40800000}, right[2] = {0x3F800000, 0x40000000};
     static const uint32_t want[6] = {5, 3, 1, 2, 5, 3};
-    struct ref_input q = {
-        REF_INPUT_DYNAMIC_GROUP, dtype_find("e2m1"), dtype_find("f32"), 1, 6, 4, 0, v, wrong, NULL};
+    struct ref_input q = {.mode = REF_INPUT_DYNAMIC_GROUP,
+                          .t = dtype_find("e2m1"),
+                          .group_scale = dtype_find("f32"),
+                          .rows = 1,
+                          .width = 6,
+                          .group = 4,
+                          .values = v,
+                          .given_group = wrong};
     uint32_t codes[6], scales[2], token;
 
     ref_input_quantize(&q, codes, scales, &token);

@@ -301,13 +301,12 @@ static struct ref_model model_of(const struct problem *q)
                               .a = q->a};
 }
 
-static void compare(const struct problem *q, int operand_shift, const char *what)
+static void compare(const struct problem *q, const char *what)
 {
     static const int64_t rows[] = {3, 0, 10, 1, 2, 4, 5, 6, 7, 8, 9, 3};
     enum { ROWS = sizeof rows / sizeof rows[0] };
     struct ref_model model = model_of(q);
 
-    model.operand_shift = operand_shift;
     ck_assert_msg(!ref_model_refuses(&model), "%s", ref_model_refuses(&model));
     for (int col = 0; col < N; col++) {
         uint16_t codes[ROWS + 1] = {[ROWS] = 0xABCD};
@@ -315,7 +314,7 @@ static void compare(const struct problem *q, int operand_shift, const char *what
         ck_assert(ref_model_column(&model, q->w + col * q->p.k, col, rows, ROWS, codes));
         ck_assert_uint_eq(codes[ROWS], 0xABCD);
         for (int i = 0; i < ROWS; i++) {
-            uint16_t want = one_output(q, (int)rows[i], col, operand_shift);
+            uint16_t want = one_output(q, (int)rows[i], col, q->s.operand_shift);
 
             ck_assert_msg(codes[i] == want, "%s: row %d column %d: got %x, want %x", what,
                           (int)rows[i], col, codes[i], want);
@@ -329,7 +328,7 @@ START_TEST(second_reading)
 
     for (uint64_t seed = 1; seed <= 3; seed++) {
         make_problem(&q, &setups[_i], seed);
-        compare(&q, 0, setups[_i].a);
+        compare(&q, setups[_i].a);
     }
 }
 END_TEST
@@ -360,14 +359,15 @@ START_TEST(operand_shift)
     make_problem(&q, &u, 1);
     for (int i = 0; i < M * MAX_K; i++) /* no NaN: 0x7F, 0xFF */
         q.a[i] = (float)dtype_decode(q.p.a, next_random(&state) % 127 | (i % 3 ? 0x80 : 0));
-    compare(&q, 9, "shift 9");
+    q.s.operand_shift = 9;
+    compare(&q, "shift 9");
     model = model_of(&q);
     for (int col = 0; col < N; col++) {
         uint16_t plain[M], shifted[M];
 
-        model.operand_shift = 0;
+        q.s.operand_shift = 0;
         ck_assert(ref_model_column(&model, q.w + col * q.p.k, col, rows, M, plain));
-        model.operand_shift = 9;
+        q.s.operand_shift = 9;
         ck_assert(ref_model_column(&model, q.w + col * q.p.k, col, rows, M, shifted));
         for (int i = 0; i < M; i++)
             differ += plain[i] != shifted[i];
@@ -398,6 +398,13 @@ START_TEST(model_refusals)
     q.p.f16_accum = true;
     ck_assert_ptr_nonnull(ref_model_refuses(&model));
     q.p.f16_accum = false;
+    q.s.operand_shift = 9;
+    q.s.flush_shift = 2;
+    q.s.output_shift = 7;
+    ck_assert_ptr_null(ref_model_refuses(&model));
+    q.s.output_shift = 8;
+    ck_assert_ptr_nonnull(ref_model_refuses(&model));
+    q.s.output_shift = 0;
     q.s.slice[0].k_end = 448;
     ck_assert_ptr_nonnull(ref_model_refuses(&model));
     make_problem(&q, &setups[10], 1);

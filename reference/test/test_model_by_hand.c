@@ -49,7 +49,7 @@ static void make_one(struct one *q, const char *a, const char *c, int64_t blocks
 
 static double run_one(struct one *q)
 {
-    const struct ref_model model = {&q->epilogue, &q->s, q->s_int, q->a, 0};
+    const struct ref_model model = {&q->epilogue, &q->s, q->s_int, q->a};
     const int64_t row = 0;
     uint16_t code = 0;
 
@@ -72,6 +72,82 @@ START_TEST(tree)
     q.a[33] = -0x1p24f;
     q.a[63] = 1.0f;
     ck_assert_double_eq(run_one(&q), 2.0);
+}
+END_TEST
+
+/* The same one after the other: ((2^24 + 1) - 2^24) + 1 = 1. With f16 accumulators 1, 2^-11, 0 and
+ * 2^-11 stay 1, where 2^-11 + 2^-11 first makes 1 + 2^-10. */
+START_TEST(warps_in_order)
+{
+    struct one q;
+
+    make_one(&q, "bf16", "bf16", 1, 64, 16);
+    q.a[0] = 0x1p24f;
+    q.a[17] = 1.0f;
+    q.a[33] = -0x1p24f;
+    q.a[63] = 1.0f;
+    q.s.warps_in_order = true;
+    ck_assert_double_eq(run_one(&q), 1.0);
+    make_one(&q, "f16", "f16", 1, 64, 16);
+    q.p.f16_accum = true;
+    q.a[0] = 1.0f;
+    q.a[16] = q.a[48] = 0x1p-11f;
+    ck_assert_double_eq(run_one(&q), 1.0 + 0x1p-10);
+    q.s.warps_in_order = true;
+    ck_assert_double_eq(run_one(&q), 1.0);
+}
+END_TEST
+
+/* 1025 x 2^-16 is a number of f16. 2^-9 of it is 512.5 quanta of f16's subnormals: a tie, to 512,
+ * 2^-6 when the power is put back. A bias of 1 comes behind that; a tensor scale takes the power
+ * before. */
+START_TEST(output_shift)
+{
+    const uint16_t one = 0x3C00;
+    struct one q;
+
+    make_one(&q, "e4m3", "f16", 1, 32, 32);
+    q.a[0] = 0x1p-6f;
+    q.a[1] = 0x1p-16f;
+    ck_assert_double_eq(run_one(&q), 1025.0 * 0x1p-16);
+    q.s.operand_shift = 9;
+    ck_assert_double_eq(run_one(&q), 1025.0 * 0x1p-16);
+    q.s.output_shift = 9;
+    ck_assert_double_eq(run_one(&q), 0x1p-6);
+    q.p.has_bias = true;
+    q.p.bias_codes = &one;
+    ck_assert_double_eq(run_one(&q), 1.0 + 0x1p-6);
+    q.p.has_bias = false;
+    q.p.scale = REF_SCALE_TENSOR;
+    q.bs_codes[0] = 0x3F800000;
+    ck_assert_double_eq(run_one(&q), 1025.0 * 0x1p-16);
+}
+END_TEST
+
+/* f16 accumulators round 2^-9 of the sum: 512.5 quanta again, whatever the epilogue does. A flush
+ * with the factor 1.5 makes 1.5 quanta of one quantum, a tie, to 2, but 6 quanta exactly where it
+ * puts 2^2 back. */
+START_TEST(flush_shift)
+{
+    struct one q;
+
+    make_one(&q, "e4m3", "f16", 1, 32, 32);
+    q.p.f16_accum = true;
+    q.a[0] = 0x1p-6f;
+    q.a[1] = 0x1p-16f;
+    ck_assert_double_eq(run_one(&q), 1025.0 * 0x1p-16);
+    q.s.operand_shift = 9;
+    ck_assert_double_eq(run_one(&q), 0x1p-6);
+    q.s.output_shift = 9;
+    ck_assert_double_eq(run_one(&q), 0x1p-6);
+    q.p.input_group = q.s.flush_k = 32;
+    q.input_scale[0] = 1.5f;
+    q.a[0] = 0x1p-15f;
+    q.a[1] = 0.0f;
+    ck_assert_double_eq(run_one(&q), 0x1p-14);
+    q.s.flush_shift = 2;
+    q.s.output_shift = 7;
+    ck_assert_double_eq(run_one(&q), 0x1.8p-15);
 }
 END_TEST
 
@@ -255,6 +331,9 @@ int main(void)
     int failed;
 
     tcase_add_test(tc, tree);
+    tcase_add_test(tc, warps_in_order);
+    tcase_add_test(tc, output_shift);
+    tcase_add_test(tc, flush_shift);
     tcase_add_test(tc, chain_over_blocks);
     tcase_add_test(tc, slices);
     tcase_add_test(tc, bias);

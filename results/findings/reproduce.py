@@ -100,6 +100,20 @@ def minus_zero():
     return count > 0, f"{count} codes of -0 (8) out of weights that have none"
 
 
+def small_f16_outputs():
+    config = layer("float8e4m3", "uint4", 128, 256, c="float16", weight_scale_type="channel")
+    words = torch.full((128, 32), -0x77777778, dtype=torch.int32, device="cuda")  # codes 8: zeros
+    words[:, 0] = -0x77777770  # codes 0 and 9: -8 and 1
+    scale = torch.ones((128, 1), device="cuda", dtype=torch.float16)
+    made = transform_humming_tensors(config, {"weight": words, "weight_scale": scale})
+    a = torch.zeros((1, 256), device="cuda")
+    a[0, 0], a[0, 1] = -128, 1
+    input_scale = torch.full((1, 1), 2.0**-16, device="cuda")
+    out = launch(config, made, a.to(torch.float8_e4m3fn), input_scale=input_scale)
+    value, right = out[0, 0].item(), 1025 * 2.0**-16
+    return value != right, f"1025 x 2^-16 = {right}, a number of f16, becomes {value}"
+
+
 def unchecked_locks():
     config = layer("bfloat16", "uint4", 2048, 4096, weight_scale_group_size=128)
     made = weights(config, 4, 128)
@@ -124,6 +138,7 @@ FINDINGS = {
     "zero-point-of-unrounded-scale": zero_point_of_unrounded_scale,
     "no-scale-wraps": no_scale_wraps,
     "minus-zero": minus_zero,
+    "small-f16-outputs": small_f16_outputs,
     "unchecked-locks": unchecked_locks,
 }
 

@@ -6,6 +6,8 @@ echo $?
 echo $?
 "$HUMCHECK" explain "humcheck kernels small.yaml --bogus"
 echo $?
+"$HUMCHECK" explain blah
+echo $?
 "$HUMCHECK" explain small.yaml
 echo $?
 "$HUMCHECK" explain small.yaml --filter nothing
