@@ -485,6 +485,8 @@ enum err_code pool_run(const struct plan *plan, const struct hum_provider *provi
     (void)sigaction(SIGPIPE, &ignore, &before);
     work(&p);
     *complete = !p.rc && p.order.delivered == p.handed && !problems_left(&p);
+    if (!p.rc)
+        p.rc = order_end(&p.order, errs); /* of an interrupted run */
     end_workers(&p, *complete);
     (void)sigaction(SIGPIPE, &before, NULL);
     arena_free(&p.arena);

@@ -54,3 +54,15 @@ enum err_code order_add(struct order *o, const struct record *r, struct errs *er
     }
     return ERR_NONE;
 }
+
+enum err_code order_end(struct order *o, struct errs *errs)
+{
+    for (size_t turn = o->delivered; turn < o->count; turn++) {
+        struct held *h = o->held[turn];
+
+        o->held[turn] = NULL;
+        if (h)
+            TRY(deliver(o, &h->record, errs));
+    }
+    return ERR_NONE;
+}

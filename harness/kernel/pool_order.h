@@ -30,4 +30,7 @@ bool order_init(struct order *o, const struct pool_sink *sink, size_t count, str
  * An error of the sink is returned and ends the delivery. */
 MUST_USE enum err_code order_add(struct order *o, const struct record *r, struct errs *errs);
 
+/* No more will come: deliver what still waits, in the order of turns, over the gaps. */
+MUST_USE enum err_code order_end(struct order *o, struct errs *errs);
+
 #endif

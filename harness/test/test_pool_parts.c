@@ -257,6 +257,38 @@ START_TEST(error_of_the_sink_is_returned)
 }
 END_TEST
 
+static enum err_code take_digit(void *context, const struct record *r, struct errs *errs)
+{
+    uint64_t *digits = context;
+
+    (void)errs;
+    *digits = 10 * *digits + r->index;
+    return ERR_NONE;
+}
+
+/* Records 1, 3 and 4 wait for 0 and 2 when the run ends: they are not lost, and come once. */
+START_TEST(what_waits_at_the_end_is_delivered)
+{
+    static const uint64_t came[] = {4, 1, 3};
+    struct arena arena;
+    struct errs errs = {0};
+    uint64_t digits = 9;
+    const struct pool_sink sink = {.record = take_digit, .context = &digits};
+    struct order order;
+
+    ck_assert(arena_init(&arena, order_bytes(5)));
+    ck_assert(order_init(&order, &sink, 5, &arena));
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_int_eq(order_add(&order, &(struct record){.index = came[i]}, &errs), ERR_NONE);
+    ck_assert_uint_eq(digits, 9);
+    ck_assert_int_eq(order_end(&order, &errs), ERR_NONE);
+    ck_assert_uint_eq(digits, 9134);
+    ck_assert_int_eq(order_end(&order, &errs), ERR_NONE);
+    ck_assert_uint_eq(digits, 9134);
+    arena_free(&arena);
+}
+END_TEST
+
 /* ---- last words --------------------------------------------------------------------------- */
 
 static const struct {
@@ -316,6 +348,7 @@ static Suite *parts_suite(void)
     tcase_add_test(tc, other_bad_contents);
     tcase_add_test(tc, every_permutation_comes_out_sorted);
     tcase_add_test(tc, error_of_the_sink_is_returned);
+    tcase_add_test(tc, what_waits_at_the_end_is_delivered);
     tcase_add_loop_test(tc, last_words, 0, (int)(sizeof words / sizeof words[0]));
     tcase_add_test(tc, the_end_is_kept);
     suite_add_tcase(s, tc);

@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import json
 import math
+import os
 
 import torch
 
@@ -61,6 +62,8 @@ class Upstream:
         self.order = Order(path, torch.cuda.get_device_properties().multi_processor_count)
         self.recording = Recording()
         self.layers, self.shapes, self.chosen = {}, {}, {}
+        with open(os.path.join(path, "humming", "csrc", "launcher", "tensor.h"), encoding="utf-8") as file:
+            self.has_row_of_scales = "{1, shape_m}" in file.read()
 
     def calls(self):
         from upstream_ops import Operations
@@ -182,6 +185,7 @@ class Upstream:
         )
 
     def supports(self, payload, layer, compute, tuning):
+        self.standard(layer)
         self.configs(layer, compute, tuning)
 
     def heuristics(self, payload, layer, compute, m):
@@ -212,24 +216,27 @@ class Upstream:
             if (t := weights[name])
         }
 
-    def zeros(self, layer):
-        """Standard tensors of the valid shape, all zero."""
+    def standard(self, layer):
+        """Shapes and formats of the standard tensors, as upstream's schema has them."""
         config = self.layer(layer)
         schema = importlib.import_module("humming.schema").HummingWeightSchema
         names = fields_of(schema)
         made = schema(**{k: getattr(config, k) for k in names if hasattr(config, k)})
-        attributes = made.get_tensors_attrs(
+        return made.get_tensors_attrs(
             shape_n=config.shape_n - config.pad_shape_n,
             shape_k=config.shape_k - config.pad_shape_k,
             num_experts=config.num_experts,
             param_dtype=config.param_dtype,
             has_bias=config.has_bias,
         )
+
+    def zeros(self, layer):
+        """Standard tensors of the valid shape, all zero."""
         return {
             name: torch.zeros(a["shape"], dtype=torch.uint8, device="cuda")
             .to(a["dtype"] if a["dtype"].itemsize > 1 else torch.uint8)
             .view(a["dtype"])
-            for name, a in attributes.items()
+            for name, a in self.standard(layer).items()
         }
 
     def transformed(self, layer, tensors):
@@ -256,6 +263,8 @@ class Upstream:
             return
         if found.get("locks") is None:
             found["locks"] = torch.zeros(1024, dtype=torch.int32, device="cuda")
+        if compute["use_m_major_input_scale"] and not layer["input_scale_group_size"]:
+            found["input_scale"] = self.token_scales(found["input_scale"], found["inputs"].size(0))
         result = ops.launch_kernel(
             configs=self.configs(layer, compute, tuning),
             top_k=top_k,
@@ -266,6 +275,12 @@ class Upstream:
         settle()
         if result.data_ptr() != found["outputs"].data_ptr():
             raise Refusal(INVALID, "upstream wrote into memory of its own instead of the outputs")
+
+    def token_scales(self, scales, m):
+        """M-major scales of whole rows, without padding: a column or, where the launcher says so, a row."""
+        if scales is None:
+            return None
+        return scales.view(-1)[:m].view((1, m) if self.has_row_of_scales else (m, 1))
 
     def accumulation(self, payload, layer, compute, tuning, m, row, col):
         config = self.layer(layer)

@@ -90,11 +90,13 @@ def torch_dtype(torch, dtype):
 
 def view(memory, t):
     """[data, dtype, bytes, shape...] as a tensor of the device; None if absent."""
-    if not t or not t[0] or not t[2]:
+    if not t or not t[0]:
         return None
     kind = torch_dtype(memory.torch, t[1])
     if kind is None:
         raise Refusal(UNSUPPORTED, f"torch has no format {name_of(t[1])}")
+    if not t[2]:
+        return memory.torch.empty(t[3:], dtype=kind, device="cuda")
     return memory.bytes(t[0], t[2]).view(kind).view(t[3:])
 
 
@@ -145,8 +147,8 @@ def judge(error):
     if "out of memory" in text:
         return NO_MEMORY, {"reason": f"out of device memory{place}"}
     code = INVALID if "check_tensor" in text else UNSUPPORTED  # the launcher's own checks
-    if len(text) > 140:  # the end of a long message says most
-        text = "..." + text[-137:]
+    if len(text) > 180:  # both ends of a long message say most
+        text = text[:100] + " ... " + text[-75:]
     return code, {"reason": f"upstream refuses: {text}{place}"}
 
 
