@@ -306,15 +306,15 @@ static void dense_column(const struct fill_plan *s, int64_t col, uint8_t *out)
             out[l] = fill_held(s, out[l]);
 }
 
-/* The code of -value(code) + step units, step in {-1, 0, 1}; -1 if there is none. A unit is one
- * code step. */
-static int negated(const struct fill_plan *s, int code, int step)
+/* The code of -value(code) + step units, step in {-1, 0, 1}, the value of whole codes counted from
+ * `zero`; -1 if there is none. A unit is one code step. */
+static int negated(const struct fill_plan *s, int zero, int code, int step)
 {
     const struct dtype *b = s->p->b;
     int half = 1 << (b->bits - 1), top = 2 * half - 1;
 
     if (!b->is_float) {
-        int q = 2 * half - code + step; /* offset binary: -(code - half) + half */
+        int q = 2 * zero - code + step; /* -(code - zero) + zero */
 
         return q >= 0 && q <= top ? q : -1;
     }
@@ -328,63 +328,98 @@ static int negated(const struct fill_plan *s, int code, int step)
     return code + step;
 }
 
+/* The code of value 0 where no zero point says otherwise. */
+static int middle(const struct dtype *b)
+{
+    return b->is_float ? 0 : 1 << (b->bits - 1);
+}
+
+/* The code itself, if it or a neighbour has a counterpart about `zero`; else another one that does.
+ */
+static int reachable(const struct dtype *b, int zero, int code)
+{
+    int top = (1 << b->bits) - 1;
+    int lo = 2 * zero - top - 1, hi = 2 * zero + 1;
+
+    lo = lo > 0 ? lo : 0;
+    hi = hi < top ? hi : top;
+    return b->is_float || (code >= lo && code <= hi) ? code : lo + code % (hi - lo + 1);
+}
+
 /* Codes without a counterpart take the other remainder; where that does not help either, the pair
  * is 0 and one unit. */
+static void pair_about(const struct fill_plan *s, int zero, int code, int step, uint8_t pair[2])
+{
+    int lead = reachable(s->p->b, zero, code), other = negated(s, zero, lead, step);
+
+    if (other < 0)
+        other = negated(s, zero, lead, -step);
+    if (other < 0) {
+        lead = zero;
+        other = negated(s, zero, zero, step) < 0 ? negated(s, zero, zero, -step)
+                                                 : negated(s, zero, zero, step);
+    }
+    pair[0] = (uint8_t)lead;
+    pair[1] = (uint8_t)other;
+}
+
 static void make_pairs(struct fill_plan *s)
 {
-    const struct dtype *b = s->p->b;
-    int zero = b->is_float ? 0 : 1 << (b->bits - 1);
-
     for (int step = -1; step <= 1; step++)
-        for (int code = 0; code < 1 << b->bits; code++) {
-            int lead = code, other = negated(s, code, step);
+        for (int code = 0; code < 1 << s->p->b->bits; code++)
+            pair_about(s, middle(s->p->b), code, step, s->pair[step + 1][code]);
+}
 
-            if (other < 0)
-                other = negated(s, code, -step);
-            if (other < 0) {
-                lead = zero;
-                other =
-                    negated(s, zero, step) < 0 ? negated(s, zero, -step) : negated(s, zero, step);
-            }
-            s->pair[step + 1][code][0] = (uint8_t)lead;
-            s->pair[step + 1][code][1] = (uint8_t)other;
-        }
+/* The zero point of place l. */
+static int zero_at(const struct fill_plan *s, int64_t col, int64_t l)
+{
+    int64_t g = s->p->group ? l / s->p->group : 0;
+
+    return s->p->zero == REF_ZERO_NONE ? middle(s->p->b)
+                                       : (int)fill_whole_zero(s, (uint64_t)(col * s->groups + g));
 }
 
 /* One chunk of 8: 0 to 3 lead, with 16 random bits each that say whether a remainder is left, and
  * its sign. */
-static void paired_chunk(const struct fill_plan *s, const struct fill_window *w, int matching,
-                         uint64_t codes, uint64_t remainders, uint8_t *out)
+static void paired_chunk(const struct fill_plan *s, const struct fill_window *w, int zero,
+                         int matching, uint64_t at, uint8_t *out)
 {
     const uint32_t active = (uint32_t)(s->active * 0x1p15);
     const int magnitude = (1 << (s->p->b->bits - 1)) - 1;
+    const uint64_t codes = rng_word(s->f.seed, RNG_B, at);
+    const uint64_t remainders = rng_word(s->f.seed, RNG_REMAINDER, at);
 
     for (int i = 0; i < 4; i++) {
         uint32_t r = (uint32_t)(remainders >> (16 * i)) & 0xffff;
         int step = (r & 0x7fff) < active ? (r >> 15 ? 1 : -1) : 0;
-        const uint8_t *pair = s->pair[step + 1][w->code[codes >> (8 * i) & 255]];
-        int at;
+        int code = w->code[codes >> (8 * i) & 255], place;
+        const uint8_t *pair = s->pair[step + 1][code];
+        uint8_t about[2];
 
-        if ((pair[1] & magnitude) < w->low) /* below the window steps are half as large */
+        if (zero != middle(s->p->b)) {
+            pair_about(s, zero, code, step, about);
+            pair = about;
+        } else if ((pair[1] & magnitude) < w->low) { /* below the window steps are half as large */
             pair = s->pair[1 - step][pair[0]];
-        at = REF_FAULT(FILL_PAIRS_XOR_1) ? 2 * i : i;
-        out[at] = pair[0];
-        out[at ^ matching] = pair[1];
+        }
+        place = REF_FAULT(FILL_PAIRS_XOR_1) ? 2 * i : i;
+        out[place] = pair[0];
+        out[place ^ matching] = pair[1];
     }
 }
 
 /* An incomplete last chunk: the smallest weight of the window at each place, so that a dropped tail
  * shows. */
-static void unit_tail(const struct dtype *b, const struct fill_window *w, uint64_t codes,
+static void unit_tail(const struct dtype *b, const struct fill_window *w, int zero, uint64_t codes,
                       uint8_t *out, int64_t count)
 {
-    int zero = 1 << (b->bits - 1), one = w->low ? w->low : 1;
+    int half = 1 << (b->bits - 1), one = w->low ? w->low : 1;
 
     for (int64_t i = 0; i < count; i++) {
         int sign = codes >> (8 * i) & 1 ? 1 : -1;
 
-        out[i] = (uint8_t)(b->is_float    ? one | (sign > 0 ? 0 : zero)
-                           : b->bits == 1 ? 0
+        out[i] = (uint8_t)(b->is_float    ? one | (sign > 0 ? 0 : half)
+                           : b->bits == 1 ? 1 - zero
                                           : zero + sign);
     }
 }
@@ -395,13 +430,12 @@ static void paired_column(const struct fill_plan *s, int64_t col, uint8_t *out)
 
     for (int64_t l = 0; l < s->p->k; l += 8) {
         uint64_t at = (uint64_t)col * s->b_stride + (uint64_t)l / 8;
-        uint64_t codes = rng_word(s->f.seed, RNG_B, at);
+        int zero = zero_at(s, col, l);
 
         if (l + 8 <= s->p->k)
-            paired_chunk(s, w, fill_matching(s, l / 8), codes,
-                         rng_word(s->f.seed, RNG_REMAINDER, at), out + l);
+            paired_chunk(s, w, zero, fill_matching(s, l / 8), at, out + l);
         else
-            unit_tail(s->p->b, w, codes, out + l, s->p->k - l);
+            unit_tail(s->p->b, w, zero, rng_word(s->f.seed, RNG_B, at), out + l, s->p->k - l);
     }
 }
 

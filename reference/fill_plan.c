@@ -267,7 +267,7 @@ static void choose_paired(struct fill_plan *s)
     s->sigma[0] = 1;
     if (s->p->b->is_float && s->p->b->exp_bits == 2)
         step = 2.0; /* e2m1 steps are 1, 2 or 4 units */
-    step *= s->p->bs->is_signed ? 1.0 : 1.5;
+    step *= (s->p->bs->is_signed ? 1.0 : 1.5) * (s->p->input_group ? 1.5 : 1.0);
     s->active = ldexp(0.4, s->unit_bits) / (pairs * mean_abs(s->alpha[0], s->alphas) * step);
     s->active = fmin(s->active, 0.75);
 }

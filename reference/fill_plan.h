@@ -99,6 +99,10 @@ static inline bool fill_is_paired(const struct fill_plan *s)
 }
 
 /* fill_scales.c */
+
+/* The whole part of zero point number `index`: columns, then groups. Of problems that have any. */
+uint32_t fill_whole_zero(const struct fill_plan *s, uint64_t index);
+
 void fill_all_scales(const struct fill_plan *s, const struct ref_inputs *out);
 
 #endif

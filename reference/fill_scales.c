@@ -145,15 +145,21 @@ static void fill_weight_scales(const struct fill_plan *s, uint32_t *out)
     }
 }
 
-/* Whole zero points: E2's cancel, so the weights stay symmetric; W's leave all weights the sign
- * they have (codes above the middle, or, of uint1, below). */
-static uint32_t whole_zero_point(const struct fill_plan *s, uint64_t r)
+/* E2's lie in the middle half of the codes (of uint1: are both), which leaves pairs about each of
+ * them half of the codes or more; W's leave all weights the sign they have (codes above the middle,
+ * or, of uint1, below). */
+uint32_t fill_whole_zero(const struct fill_plan *s, uint64_t index)
 {
+    uint32_t r = (uint32_t)rng_word(s->f.seed, RNG_ZERO, index);
     uint32_t half = 1u << (s->p->b->bits - 1);
 
-    if (fill_is_paired(s) || (s->f.kind == REF_FILL_W && half == 1))
+    if (fill_is_paired(s) && REF_FAULT(FILL_FACTORS_ALIKE))
         return half;
-    return (uint32_t)r & (s->f.kind == REF_FILL_W ? half - 1 : 2 * half - 1);
+    if (fill_is_paired(s))
+        return half == 1 ? r & 1 : half / 2 + r % half;
+    if (s->f.kind == REF_FILL_W && half == 1)
+        return half;
+    return r & (s->f.kind == REF_FILL_W ? half - 1 : 2 * half - 1);
 }
 
 static void fill_zero_points(const struct fill_plan *s, uint16_t *out)
@@ -163,7 +169,7 @@ static void fill_zero_points(const struct fill_plan *s, uint16_t *out)
 
     for (size_t i = 0; i < count; i++) {
         uint64_t r = rng_word(s->f.seed, RNG_ZERO, i), turn = fill_turn(s, i);
-        double z = whole_zero_point(s, r);
+        double z = fill_whole_zero(s, i);
 
         if (s->p->zero == REF_ZERO_INT) {
             out[i] = (uint16_t)(s->f.all_scales ? turn & top : (uint64_t)z);
@@ -179,21 +185,23 @@ static void fill_zero_points(const struct fill_plan *s, uint16_t *out)
 }
 
 /* One a row: any f32 (the rounding it causes is defined); one a group: short, since it multiplies
- * exact accumulators. */
+ * exact accumulators. E2: one binade tells rows and groups apart. */
 static void fill_input_scales(const struct fill_plan *s, float *out)
 {
     size_t count = ref_input_sizes(s->p).input_scale;
 
     for (size_t i = 0; i < count; i++) {
         uint64_t r = rng_word(s->f.seed, RNG_INPUT_SCALE, i);
-        bool exact = fill_is_paired(s) || s->f.kind == REF_FILL_W || s->f.kind == REF_FILL_S;
+        bool exact = s->f.kind == REF_FILL_W || s->f.kind == REF_FILL_S;
         bool grouped = s->p->input_group > 0;
         double x = 1.0 + ldexp((double)(r >> 40), -24);
 
-        if (exact)
+        if (fill_is_paired(s))
+            x = r >> 16 & 1 && !REF_FAULT(FILL_FACTORS_ALIKE) ? 0.5 : 1.0;
+        else if (exact)
             x = 1.0;
         else if (grouped && s->f.kind != REF_FILL_P && s->f.kind != REF_FILL_R)
-            x = r >> 16 & 1 && s->sigmas > 1 ? 3.0 : 2.0;
+            x = r >> 16 & 1 ? (s->sigmas > 1 ? 3.0 : 1.0) : 2.0;
         else if (s->p->f16_accum)
             x = 1.0 + ldexp((double)(r >> 54), -10);
         out[i] = (float)ldexp(x, s->row_exponent);

@@ -46,6 +46,8 @@ const struct fault faults_oracle[] = {
      "group scales of fill E1 spread over 20 binades, so that its sums are rounded"},
     {"fill-zero-activations", FAULT_ORACLE, "fill", "ours", NULL, "test_fill_rules", false,
      "one of the activations of fill E1 is 0"},
+    {"fill-factors-alike", FAULT_ORACLE, "fill", "ours", NULL, "test_fill_rules", false,
+     "zero points and input scales of fill E2 are all alike"},
     {"exact-p-too-small", FAULT_ORACLE, "exactness", "ours", NULL, "test_exact", false,
      "the bound of all partial sums is that of the largest term"},
     {"exact-chunks-skipped", FAULT_ORACLE, "exactness", "ours", NULL, "test_exact", false,

@@ -183,6 +183,28 @@ static const char *slices_round(const struct check_in *in, char *buf, size_t siz
     return buf;
 }
 
+/* At least 16 of something, all the same: a kernel that takes its neighbour's could pass. */
+static bool all_equal(const void *x, size_t count, size_t size)
+{
+    const unsigned char *bytes = x;
+
+    return x && count >= 16 && memcmp(bytes, bytes + size, (count - 1) * size) == 0;
+}
+
+static const char *factors_refuse(const struct ref_gemm *p)
+{
+    const struct ref_input_sizes sizes = ref_input_sizes(p);
+
+    if (all_equal(p->zero_codes, sizes.zero, sizeof *p->zero_codes))
+        return "all zero points are alike: a kernel that takes another column's could pass";
+    if (all_equal(p->input_scale, sizes.input_scale, sizeof *p->input_scale))
+        return "all input scales are alike: a kernel that takes another row's or group's could "
+               "pass";
+    if (all_equal(p->bs_codes, sizes.bs, sizeof *p->bs_codes))
+        return "all weight scales are alike: a kernel that takes another column's could pass";
+    return NULL;
+}
+
 static const char *dense_refuses(const struct check_in *in, char *buf, size_t size)
 {
     const struct problem *q = in->q;
@@ -191,6 +213,8 @@ static const char *dense_refuses(const struct check_in *in, char *buf, size_t si
     if (q->fill.kind == REF_FILL_E1 && q->ref.c->man_bits == 7 && in->launch->m < 16)
         return "fill E1 with bf16 outputs needs at least 16 rows: fewer hide one-step weight "
                "errors";
+    if (factors_refuse(&q->ref))
+        return factors_refuse(&q->ref);
     share = sensitivity(in);
     if (share >= least_sensitive || REF_FAULT(TRUST_SENSITIVITY_OFF))
         return NULL;

@@ -322,6 +322,24 @@ START_TEST(alike_outputs)
 }
 END_TEST
 
+/* What columns, rows and groups are told apart by. */
+START_TEST(alike_factors)
+{
+    char buf[HUM_REASON_BYTES];
+    struct world w;
+
+    world_open(&w, _i ? "check=exact zero_point=int" : "check=exact a_dtype=e4m3");
+    ck_assert_str_eq(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "trusted");
+    for (int64_t i = 0; !_i && i < w.q.ref.m; i++)
+        w.q.in.input_scale[i] = 0.5f;
+    for (size_t i = 0; _i && i < ref_input_sizes(&w.q.ref).zero; i++)
+        w.q.in.zero[i] = 7;
+    ck_assert_ptr_nonnull(strstr(refusal(&w, BASIS_EXPECTED, 10, 0, buf),
+                                 _i ? "zero points are alike" : "input scales are alike"));
+    world_close(&w);
+}
+END_TEST
+
 /* Outputs so large that one step of a weight is far below their last place. */
 START_TEST(hidden_weights)
 {
@@ -450,6 +468,7 @@ static TCase *cases(void)
     tcase_add_loop_test(tc, missing_pairs_are_not_trusted, 0, (int)(sizeof gaps / sizeof gaps[0]));
     tcase_add_test(tc, nothing_compared);
     tcase_add_test(tc, alike_outputs);
+    tcase_add_loop_test(tc, alike_factors, 0, 2);
     tcase_add_test(tc, hidden_weights);
     tcase_add_test(tc, inexact_data);
     tcase_add_test(tc, vacuous_bounds);

@@ -139,6 +139,92 @@ START_TEST(scales_are_long)
 }
 END_TEST
 
+enum { FACTOR_KINDS = 2, WHOLE_BITS = 8, FACTOR_K = 512 };
+
+static const enum ref_fill factor_kinds[FACTOR_KINDS] = {REF_FILL_E1, REF_FILL_E2};
+
+static void zeros_make(struct filled *f, int bits, enum ref_fill kind)
+{
+    char name[] = {'u', 'i', 'n', 't', (char)('0' + bits), '\0'};
+    struct ref_fill_spec spec = {.kind = kind, .seed = 77};
+    struct ref_gemm p;
+
+    problem_make(&p, 0, FACTOR_K);
+    p.a = p.c = p.bs = dtype_find("f16");
+    p.b = dtype_find(name);
+    p.zero = REF_ZERO_INT;
+    filled_make(f, &p, &spec);
+    ck_assert_ptr_null(f->why);
+}
+
+/* Of columns x groups: those that have the zero point of the next column, or of the next group. */
+START_TEST(zero_points_differ)
+{
+    const int bits = 1 + _i / FACTOR_KINDS, groups = FACTOR_K / 32;
+    int column = 0, group = 0;
+    struct filled f;
+
+    zeros_make(&f, bits, factor_kinds[_i % FACTOR_KINDS]);
+    for (int j = 0; j + 1 < COLUMNS; j++)
+        for (int g = 0; g + 1 < groups; g++) {
+            const uint16_t *z = f.in.zero + j * groups + g;
+
+            column += z[0] == z[groups];
+            group += z[0] == z[1];
+        }
+    /* of two codes half, of more no larger a share */
+    EXPECT(column * 5 < (COLUMNS - 1) * (groups - 1) * 3, "uint%d: %d columns", bits, column);
+    EXPECT(group * 5 < (COLUMNS - 1) * (groups - 1) * 3, "uint%d: %d groups", bits, group);
+    filled_free(&f);
+}
+END_TEST
+
+/* Pairs about a zero point have only the codes that lie on both sides of it, but all columns
+ * together have all. */
+START_TEST(every_code_occurs)
+{
+    const int bits = 1 + _i / FACTOR_KINDS;
+    int seen[256] = {0};
+    struct filled f;
+
+    zeros_make(&f, bits, factor_kinds[_i % FACTOR_KINDS]);
+    for (int64_t i = 0; i < COLUMNS * f.p.k; i++)
+        seen[f.in.b[i]]++;
+    for (int code = 0; code < 1 << bits; code++)
+        EXPECT(seen[code] > 0, "uint%d: code %d does not occur", bits, code);
+    filled_free(&f);
+}
+END_TEST
+
+/* Neighbours among the input scales: rows, and groups of a row. */
+START_TEST(input_scales_differ)
+{
+    const int group = _i % 2 ? 128 : 0, groups = group ? FACTOR_K / group : 1;
+    struct ref_fill_spec spec = {.kind = factor_kinds[_i / 2], .seed = 77};
+    struct ref_gemm p;
+    struct filled f;
+    int row = 0, along = 0;
+
+    problem_make(&p, 0, FACTOR_K);
+    p.a = dtype_find("float8e4m3");
+    p.input_group = group;
+    p.m = 64;
+    filled_make(&f, &p, &spec);
+    ck_assert_ptr_null(f.why);
+    for (int i = 0; i + 1 < p.m; i++)
+        for (int g = 0; g < groups; g++) {
+            const float *s = f.in.input_scale + i * groups + g;
+
+            row += s[0] == s[groups];
+            along += g + 1 < groups && s[0] == s[1];
+        }
+    ck_assert_int_lt(row * 4, (int)(p.m - 1) * groups * 3);
+    if (group)
+        ck_assert_int_lt(along * 4, (int)(p.m - 1) * (groups - 1) * 3);
+    filled_free(&f);
+}
+END_TEST
+
 /* E2: pairs along k XOR a power of two are those of a layout swap. */
 START_TEST(pairs_are_no_layout_swap)
 {
@@ -227,6 +313,9 @@ int main(void)
     tcase_add_loop_test(tc, no_activation_is_zero, 0, DENSE * SIDES);
     tcase_add_loop_test(tc, both_signs_occur, 0, DENSE * SIDES);
     tcase_add_loop_test(tc, scales_are_long, 0, 3 * SIDES);
+    tcase_add_loop_test(tc, zero_points_differ, 0, WHOLE_BITS * FACTOR_KINDS);
+    tcase_add_loop_test(tc, every_code_occurs, 0, WHOLE_BITS * FACTOR_KINDS);
+    tcase_add_loop_test(tc, input_scales_differ, 0, 2 * FACTOR_KINDS);
     tcase_add_loop_test(tc, pairs_are_no_layout_swap, 0, SIDES);
     tcase_add_loop_test(tc, sums_stay_whole, 0, 2 * SIDES * 3);
     suite_add_tcase(s, tc);
