@@ -211,7 +211,8 @@ static const struct {
 enum { DIFFERENCES = sizeof differences / sizeof differences[0] };
 
 static const char *const versions[] = {"0.1.12", "0.1.19"};
-static const char *const suites[] = {"upstream", "upstream-ops", "upstream-tuning"};
+static const char *const suites[] = {"upstream", "upstream-ops", "upstream-tuning",
+                                     "upstream-matrix"};
 enum { SUITES_COUNT = sizeof suites / sizeof suites[0] };
 
 struct replay {

@@ -90,7 +90,7 @@ def torch_dtype(torch, dtype):
 
 def view(memory, t):
     """[data, dtype, bytes, shape...] as a tensor of the device; None if absent."""
-    if not t or not t[0]:
+    if not t or (t[2] and not t[0]):
         return None
     kind = torch_dtype(memory.torch, t[1])
     if kind is None:
@@ -133,14 +133,15 @@ def serve(channel, calls):
 
 
 def judge(error):
-    """A refusal names the place in upstream's source, since assertions rarely have a text."""
+    """A refusal names the place in upstream's source, since assertions rarely have a text, and what a compiler said."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     frame = error.__traceback__
-    place = ""
+    place = said = ""
     while frame:
         file = frame.tb_frame.f_code.co_filename
         if f"{os.sep}humming{os.sep}" in file and file.startswith(path):
             place = f" ({os.path.relpath(file, path)}:{frame.tb_lineno})"
+            said = said or compiler_said(frame.tb_frame.f_locals.get("stderr"))
         frame = frame.tb_next
     if "CUDA error" in text or "illegal memory" in text or "cudaError" in text:
         return DEVICE_LOST, {"reason": f"the device is lost: {text[:160]}{place}"}
@@ -149,7 +150,15 @@ def judge(error):
     code = INVALID if "check_tensor" in text else UNSUPPORTED  # the launcher's own checks
     if len(text) > 180:  # both ends of a long message say most
         text = text[:100] + " ... " + text[-75:]
-    return code, {"reason": f"upstream refuses: {text}{place}"}
+    return code, {"reason": f"upstream refuses: {said or text}{place}"}
+
+
+def compiler_said(stderr):
+    """The first error of a compiler's output, with the file's name alone; "" without one."""
+    for line in stderr.splitlines() if isinstance(stderr, str) else []:
+        if "error" in line:
+            return "the compiler says " + os.path.basename(" ".join(line.split()).replace(": error", " error"))[:200]
+    return ""
 
 
 def main():

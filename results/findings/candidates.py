@@ -30,7 +30,7 @@ BATCHES = [
     (PROCESSES, "heuristics-in-processes declared-mutation"),
     (SHAPES, "sampled-fp4 grouped-copies narrow-packed-k"),
     (NUMBERS, "bias-under-stream-k precision-under-stream-k fused-padding"),
-    (NUMBERS, "nan-code-weights extreme-e8m0-codes"),
+    (NUMBERS, "nan-code-weights extreme-e8m0-codes tiny-groups"),
     (NUMBERS, "gptq-zero-points fp8-block-scales modelopt-shape sum-of-expert-minus-one"),
     (CASES, "layouts-of-both-widths last-offset ids-beyond-padding expert-twice no-padded-tokens"),
     (CASES, "shape-m-of-others other-block-m no-rows other-dtype expert-minus-one"),

@@ -5,13 +5,14 @@ FOLDER holds the package `humming`. Needs PyTorch and a GPU of compute capabilit
 prints one line: what was seen, and "confirmed" or "not seen".
 """
 
+import dataclasses
 import json
 import sys
 
 sys.path.insert(0, sys.argv[1])
 import torch
 from humming import dtypes, ops
-from humming.config import LayerConfig
+from humming.config import LayerConfig, TuningConfig
 from humming.transform import process_fused_e8m0_scale, transform_humming_tensors
 from humming.tune import get_heuristics_config
 
@@ -132,6 +133,81 @@ def unchecked_locks():
         return False, f"refused: {str(error)[:80]}"
 
 
+def packed(config, codes, groups=1):
+    """Weights of these codes, all scales 1."""
+    words = ops.pack_weight(codes.int().contiguous(), num_bits=config.b_dtype.num_bits)
+    scale = torch.ones((config.shape_n, groups), device="cuda").to(config.param_dtype)
+    return transform_humming_tensors(config, {"weight": words, "weight_scale": scale})
+
+
+def ones(m):
+    return torch.ones((m, 1), device="cuda")
+
+
+def whole_numbers(m, k):
+    torch.manual_seed(2)
+    return torch.randint(-2, 3, (m, k), device="cuda")
+
+
+def int4_copies():
+    """All activations and weights are 1, so an output says how many of 512 products it has."""
+    of_layer = {f.name for f in dataclasses.fields(LayerConfig)} & {"mma_type"}
+    config = layer("int4", "int4", 128, 512, weight_scale_type="channel", **{name: "mma" for name in of_layer})
+    tuning = {"block_shape": [16, 128, 512], "warp_shape": [16, 32, 128], "num_stages": 3}
+    tuning |= {"use_stream_k": False, "use_warp_spec": False, "use_tma": True}
+    if "mma_type" in {f.name for f in dataclasses.fields(TuningConfig)}:
+        tuning["mma_type"] = "mma"
+    made = packed(config, torch.full((128, 512), 9, device="cuda"))
+    a = torch.full((16, 256), 0x11, dtype=torch.uint8, device="cuda")
+    out = launch(config, made, a, tuning, input_scale=ones(16)).float()
+    wrong, first = (out != 512).sum().item(), out[0, 0].item()
+    return wrong > 0, f"{wrong} of {out.numel()} outputs are not 512, the first is {first:g}"
+
+
+def two_bit_floats():
+    config = layer("bfloat16", "float2e1m0", 128, 256, weight_scale_type="channel")
+    torch.manual_seed(1)
+    codes = torch.randint(0, 4, (128, 256), device="cuda")
+    values = torch.tensor([0.0, 2, 0, -2], dtype=torch.float64, device="cuda")[codes]
+    a = whole_numbers(16, 256)
+    out = launch(config, packed(config, codes), a.bfloat16())
+    differ = out.double() != (a.double() @ values.T).bfloat16().double()
+    columns = sorted({n % 32 // 16 for n in differ.any(0).nonzero().view(-1).tolist()})
+    text = f"{differ.sum()} of {out.numel()} outputs are wrong, in halves {columns} of 32 columns"
+    return bool(columns), text
+
+
+def odd_bits_packed_k():
+    said, bad = [], 0
+    for bits in (3, 4, 5):
+        config = layer("float8e4m3", f"uint{bits}", 256, 512, weight_scale_group_size=128)
+        torch.manual_seed(1)
+        codes = torch.randint(0, 2**bits, (256, 512), device="cuda")
+        a = whole_numbers(16, 512)
+        made = packed(config, codes, 4)
+        out = launch(config, made, a.float().to(torch.float8_e4m3fn), input_scale=ones(16))
+        want = (a.double() @ (codes.double() - 2 ** (bits - 1)).T).bfloat16()
+        wrong = (out.double() != want.double()).sum().item()
+        bad += wrong
+        layout = "packed-K" if getattr(config, "use_packed_k_layout", False) else "ordinary"
+        said.append(f"{bits} bits, {layout} layout: {wrong} of {out.numel()} outputs are wrong")
+    return bad > 0, "; ".join(said)
+
+
+def e5m2_integers_f16():
+    """All activations and weights are 1: 256 is right. Weights of column 0 are 0."""
+    try:
+        config = layer("float8e5m2", "uint4", 128, 256, c="float16", weight_scale_type="channel")
+        codes = torch.full((128, 256), 9, device="cuda")
+        codes[0] = 8
+        a = torch.ones((16, 256), device="cuda").to(torch.float8_e5m2)
+        out = launch(config, packed(config, codes), a, input_scale=ones(16))
+    except ValueError as error:
+        return False, f"refused: {str(error)[:80]}"
+    zero, one = out[0, 0].item(), out[0, 1].item()
+    return zero != 0 or one != 256, f"0 becomes {zero}, 256 becomes {one}"
+
+
 FINDINGS = {
     "stream-k-repeats": stream_k_repeats,
     "batch-invariant-refused": batch_invariant_refused,
@@ -140,6 +216,10 @@ FINDINGS = {
     "minus-zero": minus_zero,
     "small-f16-outputs": small_f16_outputs,
     "unchecked-locks": unchecked_locks,
+    "int4-copies": int4_copies,
+    "two-bit-floats": two_bit_floats,
+    "odd-bits-packed-k": odd_bits_packed_k,
+    "e5m2-integers-f16": e5m2_integers_f16,
 }
 
 for name in sys.argv[2:] or FINDINGS:
