@@ -184,9 +184,17 @@ class Upstream:
             json.loads(json.dumps(self.tuning(tuning, layer))),
         )
 
+    def instruction(self, layer, compute, tuning):
+        """The compiled kernel, and the name of its instruction."""
+        kernel = self.kernel._id2kernel[int(self.configs(layer, compute, tuning)[2])]
+        return kernel, getattr(kernel.mma_type, "value", kernel.mma_type)
+
     def supports(self, payload, layer, compute, tuning):
         self.standard(layer)
-        self.configs(layer, compute, tuning)
+        kind = self.instruction(layer, compute, tuning)[1]
+        asked = MMA_TYPES[layer["mma_type"]]
+        if asked not in (None, kind):
+            raise Refusal(UNSUPPORTED, f"heuristics of this version choose {kind} where {asked} is asked for")
 
     def heuristics(self, payload, layer, compute, m):
         options = self.compute(compute)
@@ -284,8 +292,7 @@ class Upstream:
 
     def accumulation(self, payload, layer, compute, tuning, m, row, col):
         config = self.layer(layer)
-        kernel = self.kernel._id2kernel[int(self.configs(layer, compute, tuning)[2])]
-        kind = getattr(kernel.mma_type, "value", kernel.mma_type)
+        kernel, kind = self.instruction(layer, compute, tuning)
         if kind not in ("mma", "wgmma"):
             raise Refusal(UNSUPPORTED, "the order of sums is known for mma and wgmma only")
         operand = getattr(kernel, "mma_b_dtype", config.a_dtype)

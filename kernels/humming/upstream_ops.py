@@ -55,7 +55,7 @@ class Operations:
         """The bytes of results to where they belong: all of them, or none if a size differs."""
         copies = []
         for place, tensor in results:
-            if not place or tensor is None:
+            if not place or not place[2] or tensor is None:
                 continue
             target = self.memory.bytes(place[0], place[2])
             source = tensor.contiguous().view(-1).view(torch.uint8)
