@@ -8,6 +8,7 @@
 #include "harness/core/build_info.h"
 #include "harness/core/proc.h"
 #include "harness/kernel/pool.h"
+#include "harness/kernel/provider.h"
 #include "harness/kernel/semantics.h"
 #include "harness/kernel/support.h"
 #include "harness/report/report.h"
@@ -91,7 +92,8 @@ struct kernels_run {
     size_t taken;   /* records */
     struct diagnoses diagnoses;
     struct against against; /* without --against: no cases */
-    bool enough;            /* as many as --max-fail; what comes after is left */
+    struct pool_early early;
+    bool enough; /* as many as --max-fail; what comes after is left */
     bool complete;
 };
 
@@ -162,6 +164,7 @@ static enum err_code run_pool(struct kernels_run *k)
     struct pool_options how = {.jobs = k->jobs,
                                .case_seconds = k->o->case_seconds,
                                .argv = worker_argv(k),
+                               .early = &k->early,
                                .interrupted = &interrupted,
                                .order = k->budget.order.problems,
                                .deadline = k->budget.deadline};
@@ -310,47 +313,78 @@ static enum err_code find_known(struct kernels_run *k)
     return known_run_open(&k->known, k->plan, name, p->device, k->arena, k->errs);
 }
 
+/* Workers of a provider in another process load while this process asks who it is. Not beside
+ * --against, whose run comes first. */
+static void start_early(struct kernels_run *k)
+{
+    const struct options *o = k->o;
+    const size_t jobs = (size_t)(o->jobs > 1 ? o->jobs : 0), problems = k->plan->problem_count;
+    const size_t count = jobs < problems ? jobs : problems;
+    char *const *argv;
+
+    if (!count || o->in_process || o->against || !provider_is_worker(o->provider))
+        return;
+    k->jobs = (int)o->jobs;
+    argv = worker_argv(k);
+    k->early.procs = ARENA_NEW(k->arena, count, struct proc);
+    if (argv && k->early.procs)
+        pool_early_start(&k->early, argv, count);
+}
+
+static int run_planned(struct kernels_run *k, struct run_info *info, struct plan *plan)
+{
+    const struct options *o = k->o;
+    struct arena *arena = k->arena;
+    struct errs *errs = k->errs;
+
+    k->provider = commands_provider(o, arena, plan, errs);
+    if (!k->provider)
+        return commands_failed(errs);
+    info->provider = provider_text(k);
+    if (find_known(k))
+        return commands_failed(errs);
+    info->left = k->budget.ran ? &k->budget.left : NULL;
+    if (!info->provider) {
+        (void)errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the report");
+        return commands_failed(errs);
+    }
+    info->suite_count = o->operand_count;
+    info->cases = plan->count;
+    info->problems = plan->problem_count;
+    info->illegal = plan->illegal;
+    info->excluded = plan->excluded;
+    info->started = (uint64_t)time(NULL);
+    k->diagnoses.seconds_left = o->diagnose_seconds;
+    k->jobs = o->jobs ? (int)o->jobs : k->provider->alloc ? 1 : machine_cores();
+    interrupt_catch();
+    interrupt_ignore_pipe();
+    if (o->against) {
+        if (report_check(o->outs, o->out_count, errs) ||
+            against_load(o, plan, &interrupted, arena, &k->against, errs))
+            return interrupted ? EXIT_INTERRUPTED : commands_failed(errs);
+        info->against = &k->against.run;
+        info->started = (uint64_t)time(NULL);
+    }
+    return run_reported(k, info);
+}
+
 static int run_kernels(const struct options *o, struct arena *arena, struct errs *errs)
 {
     const double started = proc_now();
     struct plan plan;
     struct kernels_run k = {.o = o, .plan = &plan, .arena = arena, .errs = errs};
     struct run_info info = {.program = build_program, .suites = o->operands};
+    int code;
 
     if (against_check(o, errs) || budget_check(o, errs) || commands_plan(o, arena, &plan, errs) ||
         load_files(&k, started))
         return commands_failed(errs);
     if (o->list)
         return list_cases(&plan, &k.budget);
-    k.provider = commands_provider(o, arena, &plan, errs);
-    if (!k.provider)
-        return commands_failed(errs);
-    info.provider = provider_text(&k);
-    if (find_known(&k))
-        return commands_failed(errs);
-    info.left = k.budget.ran ? &k.budget.left : NULL;
-    if (!info.provider) {
-        (void)errs_add(errs, ERR_NOMEM, NOWHERE, "no memory for the report");
-        return commands_failed(errs);
-    }
-    info.suite_count = o->operand_count;
-    info.cases = plan.count;
-    info.problems = plan.problem_count;
-    info.illegal = plan.illegal;
-    info.excluded = plan.excluded;
-    info.started = (uint64_t)time(NULL);
-    k.diagnoses.seconds_left = o->diagnose_seconds;
-    k.jobs = o->jobs ? (int)o->jobs : k.provider->alloc ? 1 : machine_cores();
-    interrupt_catch();
-    interrupt_ignore_pipe();
-    if (o->against) {
-        if (report_check(o->outs, o->out_count, errs) ||
-            against_load(o, &plan, &interrupted, arena, &k.against, errs))
-            return interrupted ? EXIT_INTERRUPTED : commands_failed(errs);
-        info.against = &k.against.run;
-        info.started = (uint64_t)time(NULL);
-    }
-    return run_reported(&k, &info);
+    start_early(&k);
+    code = run_planned(&k, &info, &plan);
+    pool_early_end(&k.early);
+    return code;
 }
 
 const struct command command_kernels = {

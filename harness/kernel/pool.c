@@ -246,7 +246,8 @@ static void start(struct pool *p, struct worker *w)
     w->tail.used = w->received.used = 0;
     w->said[0] = '\0';
     w->since = proc_now();
-    keep(p, proc_spawn(&w->proc, &o, p->errs));
+    if (!p->o->early || !pool_early_take(p->o->early, &w->proc))
+        keep(p, proc_spawn(&w->proc, &o, p->errs));
 }
 
 /* The record of the case that took its worker along. Words of a worker that went on after its

@@ -15,6 +15,7 @@
 #ifndef HARNESS_KERNEL_POOL_H
 #define HARNESS_KERNEL_POOL_H
 
+#include "harness/kernel/pool_early.h"
 #include "harness/kernel/runner.h"
 
 struct pool_options {
@@ -25,6 +26,7 @@ struct pool_options {
     double case_seconds;
     double start_seconds;            /* limit of a worker's start; 0: 60 */
     char *const *argv;               /* worker command line: "PROGRAM worker ...", ended by NULL */
+    struct pool_early *early;        /* workers that run already, with argv; NULL: none */
     volatile const int *interrupted; /* set by SIGINT / SIGTERM: stop at once, keep what is there */
     const size_t *order; /* every problem once, as they are to be started; NULL: as planned */
     double deadline;     /* of proc_now(): no problem is started after it; 0: none. What was

@@ -6,7 +6,6 @@
 #include "kernels/humming/remote.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -220,7 +219,7 @@ static const struct hum_provider *find_worker(const char *name, struct errs *err
     return p;
 }
 
-static bool is_worker(const char *name)
+bool provider_is_worker(const char *name)
 {
     return !strncmp(name, program_kind, sizeof program_kind - 1) ||
            !strncmp(name, package_kind, sizeof package_kind - 1);
@@ -264,7 +263,7 @@ const struct hum_provider *provider_find(const char *name, struct errs *errs)
     char path[PATH_BYTES];
     int n;
 
-    if (is_worker(name))
+    if (provider_is_worker(name))
         return find_worker(name, errs);
     if (is_unknown_kind(name, errs))
         return NULL;

@@ -15,6 +15,8 @@
 #include "harness/core/err.h"
 #include "kernels/abi/humming.h"
 
+#include <stdbool.h>
+
 extern const struct hum_provider *const builtin_providers[];
 extern const int builtin_provider_count;
 
@@ -22,6 +24,9 @@ extern const int builtin_provider_count;
  * cannot be loaded, the symbol is missing, the ABI version differs, a required function is NULL. A
  * library stays loaded for the life of the process. */
 const struct hum_provider *provider_find(const char *name, struct errs *errs);
+
+/* "worker:PROGRAM" or "humming:PATH": its kernels run in processes of their own. */
+bool provider_is_worker(const char *name);
 
 /* The rules (semantics.h) of "humming:PATH" where none are named: the file semantics.yaml beside
  * the worker. NULL: there is none, or another kind of provider, which has the contract alone. */

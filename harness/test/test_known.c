@@ -213,9 +213,8 @@ static const struct {
 enum { DIFFERENCES = sizeof differences / sizeof differences[0] };
 
 static const char *const versions[] = {"0.1.12", "0.1.19"};
-static const char *const suites[] = {"upstream",        "upstream-ops",
-                                     "upstream-tuning", "upstream-matrix",
-                                     "upstream-model",  "upstream-semantics",
+static const char *const suites[] = {"upstream",           "upstream-ops",   "upstream-tuning",
+                                     "upstream-matrix",    "upstream-model", "upstream-semantics",
                                      "upstream-candidates"};
 enum { SUITES_COUNT = sizeof suites / sizeof suites[0] };
 

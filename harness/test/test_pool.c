@@ -51,6 +51,7 @@ struct trial {
     int jobs;
     double case_seconds, start_seconds, budget; /* 0: no deadline */
     const size_t *order;
+    size_t early; /* workers that are started before */
     enum err_code rc;
     bool complete;
     struct errs errs;
@@ -63,7 +64,10 @@ static void run_trial(struct trial *t)
 {
     char program[] = "test_pool", worker[] = "worker", plan[2048], mode[64], path[256];
     char *const argv[] = {program, worker, plan, mode, path, NULL};
+    struct proc procs[MAX_CASES];
+    struct pool_early early = {.procs = procs};
     const struct pool_options o = {.jobs = t->jobs,
+                                   .early = &early,
                                    .case_seconds = t->case_seconds > 0 ? t->case_seconds : 20,
                                    .start_seconds = t->start_seconds,
                                    .argv = argv,
@@ -76,8 +80,10 @@ static void run_trial(struct trial *t)
     (void)snprintf(mode, sizeof mode, "%s", t->mode ? t->mode : "serve");
     (void)snprintf(path, sizeof path, "%s", t->fifo ? t->fifo : "");
     t->errs = (struct errs){0};
+    pool_early_start(&early, argv, t->early);
     t->rc =
         pool_run(pool_fake_plan(&fake, t->plan), &fake_provider, &o, &sink, &t->complete, &t->errs);
+    pool_early_end(&early);
 }
 
 static int open_fds(void)
@@ -194,14 +200,16 @@ END_TEST
     "ok|ok|ok|ok|flood@judge half@launch|ok|slow|ok|garbage@launch ok|hang@launch ok|ok slow|" \
     "ok|ok|exit@between|exit@between ok|ok|ok|print@launch"
 
-/* Records of one job are those of two, three and four, byte for byte. */
+/* Records of one job are those of two, three and four, byte for byte; also with workers started
+ * before, none, as many and more. */
 START_TEST(jobs_do_not_show)
 {
     static struct record first[MAX_CASES];
     size_t count = 0;
 
     for (int jobs = 1; jobs <= 4; jobs++) {
-        struct trial t = {.plan = MIXED, .jobs = jobs, .case_seconds = 0.2};
+        struct trial t = {
+            .plan = MIXED, .jobs = jobs, .early = (size_t)jobs * 2 - 2, .case_seconds = 0.2};
 
         memset(&seen, 0, sizeof seen);
         run_trial(&t);
