@@ -269,7 +269,7 @@ class Upstream:
         made = self.kernel_form(layer, weights)
         if found["inputs"] is None or found["inputs"].size(0) == 0:
             return
-        if found.get("locks") is None:
+        if found.get("locks") is None and not tuning["use_stream_k"]:
             found["locks"] = torch.zeros(1024, dtype=torch.int32, device="cuda")
         if compute["use_m_major_input_scale"] and not layer["input_scale_group_size"]:
             found["input_scale"] = self.token_scales(found["input_scale"], found["inputs"].size(0))
