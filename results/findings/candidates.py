@@ -20,7 +20,7 @@ NUMBERS, PROCESSES = "candidate_numbers", "candidate_processes"
 # after another, and those behind one that ended the process are tried again alone.
 BATCHES = [
     (SHAPES, "far-weights expert-stride far-offsets"),
-    (NUMBERS, "fused-spread fused-factor"),
+    (NUMBERS, "fused-spread fused-far-spread fused-factor"),
     (SHAPES, "pipelines-16-bits"),
     (SHAPES, "pipelines-8-bits"),
     (SHAPES, "ragged-shapes"),
