@@ -145,7 +145,7 @@ static void unit_scale(int unit, float scale[2])
 }
 
 struct ref_chunks ref_exact_chunks(const struct ref_rows *a, const struct ref_rows *w, int64_t k,
-                                   float *work)
+                                   float *work, const struct ref_chunk_watch *watch)
 {
     struct ref_chunks top = {0};
     float sum[PANEL], range[PANEL], scale[2];
@@ -166,9 +166,15 @@ struct ref_chunks ref_exact_chunks(const struct ref_rows *a, const struct ref_ro
         for (int64_t j = 0; j < w->count; j++) {
             unit_scale(w->norms[j].unit, scale);
             chunk_panel(work, w->x + j * k, scale, k, sum, range);
-            for (int i = 0; i < PANEL; i++) {
+            for (int64_t i = 0; i < rows; i++) {
+                int unit = a->norms[i0 + i].unit + w->norms[j].unit;
+
                 top.sum = fmax(top.sum, (double)sum[i]);
                 top.range = fmax(top.range, (double)range[i]);
+                if (watch)
+                    watch->see(watch->context, i0 + i, j,
+                               (struct ref_chunks){ldexp((double)sum[i], unit),
+                                                   ldexp((double)range[i], unit)});
             }
         }
     }

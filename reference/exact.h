@@ -7,7 +7,8 @@
  *   C1  P < 2^24: every f32 accumulator, any order, any fusion, is exact
  *   C2  f16 accumulators, and C8 16-bit partial results of slices: sums over chunks of 8 k, t_j:
  *       either the sum of |t_j| or (k taken in one ascending run) the range of the prefix sums is
- *       at most 2^11 (f16) or 2^8 (bf16)
+ *       at most 2^11 (f16) or 2^8 (bf16). That no partial result leaves the range of its format is
+ *       for the caller to see, who knows the scales that it has met
  */
 #ifndef REFERENCE_EXACT_H
 #define REFERENCE_EXACT_H
@@ -35,12 +36,19 @@ struct ref_rows {
     int64_t count;
 };
 
-/* C2 and C8: the largest sum of |t_j| and the largest prefix range over all rows of A and columns
- * of W, in units. work: 16 * k + 64 floats. */
 struct ref_chunks {
     double sum, range;
 };
+
+/* Is given the chunks of every row of A with every column of W, as numbers: units counted in. */
+struct ref_chunk_watch {
+    void (*see)(void *context, int64_t row, int64_t col, struct ref_chunks of);
+    void *context;
+};
+
+/* C2 and C8: the largest sum of |t_j| and the largest prefix range over all rows of A and columns
+ * of W, in units. work: 16 * k + 64 floats. watch: NULL, or called unless P is not below 2^24. */
 struct ref_chunks ref_exact_chunks(const struct ref_rows *a, const struct ref_rows *w, int64_t k,
-                                   float *work);
+                                   float *work, const struct ref_chunk_watch *watch);
 
 #endif

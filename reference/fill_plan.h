@@ -6,6 +6,8 @@
 #include "reference/fill.h"
 #include "reference/rng.h"
 
+#include <stdlib.h>
+
 enum { FILL_WINDOWS = 64, FILL_ALPHAS = 8, FILL_SIGMAS = 4 };
 
 /* A set of weight codes that one column draws from. Wide float formats get a window of a few
@@ -53,6 +55,20 @@ static inline const struct fill_window *fill_window(const struct fill_plan *s, i
  * of the only one), and of the outputs' typical size. */
 int fill_scale_exponent(const struct fill_plan *s, int64_t col);
 int fill_output_exponent(const struct fill_plan *s, int64_t col);
+
+/* Parts of fill_plan_init: the range of scale exponents, and, once the factors are chosen, the
+ * exponent of the rows. */
+void fill_scale_range(struct fill_plan *s);
+void fill_choose_row_exponent(struct fill_plan *s);
+
+static inline double fill_mean_abs(const int *x, int n)
+{
+    double sum = 0.0;
+
+    for (int i = 0; i < n; i++)
+        sum += abs(x[i]);
+    return sum / n;
+}
 
 /* Standard deviation of the activations of fill R. */
 double fill_random_scale(const struct dtype *a);

@@ -176,8 +176,11 @@ static const char *slices_round(const struct check_in *in, char *buf, size_t siz
                    : NULL;
     if (q->fill.kind != REF_FILL_E2)
         return "slices round partial sums to 16 bits: only fill E2 is exact then";
-    if (q->chunks.sum <= limit || q->chunks.range <= limit)
+    if ((q->chunks.sum <= limit && !q->chunk_overflows[1]) ||
+        (q->chunks.range <= limit && !q->chunk_overflows[0]))
         return NULL;
+    if (q->chunk_overflows[0])
+        return "slices may overflow: chunk sums reach beyond the largest number of f16";
     (void)snprintf(buf, size, "slices may round: chunk sums reach %.0f units, %s holds %.0f",
                    fmin(q->chunks.sum, q->chunks.range), q->ref.c->name, limit);
     return buf;

@@ -107,10 +107,45 @@ static void in_ones(struct ref_norm *norms, int64_t count)
     }
 }
 
-/* Rows and columns that meet: `count` rows of a with the columns of one expert. */
-static const char *measure(struct problem *q, const float *a, int64_t count, const float *w,
-                           struct arena *arena)
+/* Rows and columns that meet: `count` rows of a, which are these rows of the output (NULL: 0, 1,
+ * ...), with the columns of one expert. */
+struct met {
+    struct problem *q;
+    const int64_t *rows;
+    int64_t count, expert;
+};
+
+/* Is a partial result, of sum x at most, finite in an f16 accumulator and in the output, there
+ * before and behind the channel scale? */
+static bool stays_finite(const struct problem *q, int64_t row, int64_t col, double x)
 {
+    struct ref_epilogue without = q->epilogue;
+
+    if (q->ref.f16_accum && !(x <= dtype_max(dtype_find("f16"))))
+        return false;
+    without.has_channel = false;
+    return isfinite(ref_epilogue_one(&q->epilogue, row, col, x, false)) &&
+           isfinite(ref_epilogue_one(&without, row, col, x, false));
+}
+
+static void see_chunks(void *context, int64_t i, int64_t j, struct ref_chunks of)
+{
+    const struct met *met = context;
+    struct problem *q = met->q;
+    int64_t row = q->routing.row_a[met->rows ? met->rows[i] : i];
+    int64_t col = met->expert * q->ref.n + q->cols[j];
+
+    if (!stays_finite(q, row, col, of.range))
+        q->chunk_overflows[0] = true;
+    if (!stays_finite(q, row, col, of.sum))
+        q->chunk_overflows[1] = true;
+}
+
+static const char *measure(struct met *met, const float *a, const float *w, struct arena *arena)
+{
+    struct problem *q = met->q;
+    const int64_t count = met->count;
+    const struct ref_chunk_watch watch = {see_chunks, met};
     const struct ref_gemm *p = &q->ref;
     struct ref_norm *na = arena_alloc(arena, (size_t)count, sizeof *na);
     struct ref_norm *nw = arena_alloc(arena, (size_t)q->cols_count, sizeof *nw);
@@ -126,7 +161,8 @@ static const char *measure(struct problem *q, const float *a, int64_t count, con
     chunks = (struct ref_chunks){largest, largest};
     if (q->fill.kind == REF_FILL_E2 && isfinite(largest))
         chunks = ref_exact_chunks(&(struct ref_rows){a, na, count},
-                                  &(struct ref_rows){w, nw, q->cols_count}, p->k, work);
+                                  &(struct ref_rows){w, nw, q->cols_count}, p->k, work,
+                                  p->c->exp_bits == 5 || p->f16_accum ? &watch : NULL);
     q->p = fmax(q->p, largest);
     in_ones(na, count);
     in_ones(nw, q->cols_count);
@@ -142,6 +178,8 @@ static void judge_measure(struct problem *q)
         q->inexact = accumulator_holds(q);
     if (q->ref.f16_accum && !q->inexact && !(q->chunks.sum <= 0x1p11))
         q->inexact = "f16 accumulators may round: the chunk sums exceed 2^11 units";
+    if (q->ref.f16_accum && !q->inexact && q->chunk_overflows[1])
+        q->inexact = "f16 accumulators may overflow: the chunk sums reach beyond its numbers";
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -218,7 +256,7 @@ static const char *expert_product(struct problem *q, int64_t e, int threads, str
         return memory_out;
     if (g.count == 0)
         return NULL;
-    why = measure(q, g.a, g.count, w, arena);
+    why = measure(&(struct met){q, g.out, g.count, e}, g.a, w, arena);
     if (why)
         return why;
     c = arena_alloc(arena, (size_t)(g.count * n), sizeof *c);
@@ -231,7 +269,7 @@ static const char *expert_product(struct problem *q, int64_t e, int threads, str
 
 static const char *dense_product(struct problem *q, int threads, struct arena *arena)
 {
-    const char *why = measure(q, q->a_eff, q->ref.m, q->w_eff, arena);
+    const char *why = measure(&(struct met){q, NULL, q->ref.m, 0}, q->a_eff, q->w_eff, arena);
 
     if (why)
         return why;

@@ -284,7 +284,7 @@ START_TEST(chunks_by_brute_force)
 
         make_product(&p, t, t % 3 ? 100 : 2000);
         got = ref_exact_chunks(&(struct ref_rows){p.a, p.na, p.m},
-                               &(struct ref_rows){p.w, p.nw, p.n}, p.k, work);
+                               &(struct ref_rows){p.w, p.nw, p.n}, p.k, work, NULL);
         want = brute_chunks(&p);
         if (!(ref_exact_p(p.na, p.m, p.nw, p.n) < 0x1p24)) /* f32 does not hold the sums */
             want.sum = want.range = HUGE_VAL;
@@ -312,13 +312,41 @@ START_TEST(chunks_of_pairs)
     w[7] = -4.0f;
     ref_norms(a, 1, 16, &na);
     ref_norms(w, 1, 16, &nw);
-    got = ref_exact_chunks(&rows, &columns, 16, work);
+    got = ref_exact_chunks(&rows, &columns, 16, work, NULL);
     ck_assert(got.sum == 3.0 && got.range == 3.0);
     w[8] = -5.0f;
     w[7] = 0.0f;
     ref_norms(w, 1, 16, &nw);
-    got = ref_exact_chunks(&rows, &columns, 16, work);
+    got = ref_exact_chunks(&rows, &columns, 16, work, NULL);
     ck_assert(nw.unit == 0 && got.sum == 30.0 && got.range == 15.0);
+}
+END_TEST
+
+static void keep_chunks(void *context, int64_t row, int64_t col, struct ref_chunks of)
+{
+    struct ref_chunks(*kept)[2] = context;
+
+    kept[row][col] = of;
+}
+
+/* Those who watch get numbers: 3 2^4 against 5 2^-6, and 3 2^4 against -4 and 5. */
+START_TEST(chunks_as_numbers)
+{
+    float a[16] = {0}, w[32] = {0}, work[16 * 16 + 64];
+    struct ref_norm na, nw[2];
+    const struct ref_rows rows = {a, &na, 1}, columns = {w, nw, 2};
+    struct ref_chunks kept[1][2] = {{{0}}};
+    const struct ref_chunk_watch watch = {keep_chunks, kept};
+
+    a[0] = a[8] = 0x1.8p5f;
+    w[0] = 0x1.4p-4f;
+    w[16] = -4.0f;
+    w[24] = 5.0f;
+    ref_norms(a, 1, 16, &na);
+    ref_norms(w, 2, 16, nw);
+    (void)ref_exact_chunks(&rows, &columns, 16, work, &watch);
+    ck_assert(kept[0][0].sum == 3.75 && kept[0][0].range == 3.75);
+    ck_assert(kept[0][1].sum == 432.0 && kept[0][1].range == 240.0);
 }
 END_TEST
 
@@ -337,6 +365,7 @@ int main(void)
     tcase_add_test(tc, p_of_rows_without_unit);
     tcase_add_test(tc, chunks_by_brute_force);
     tcase_add_test(tc, chunks_of_pairs);
+    tcase_add_test(tc, chunks_as_numbers);
     suite_add_tcase(s, tc);
     r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

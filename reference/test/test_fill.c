@@ -124,13 +124,38 @@ static const char *operand_fault(const struct ref_gemm *p, enum ref_fill kind)
     return fault;
 }
 
+/* Partial results as numbers of the output's format, before and behind the channel scale. */
+struct partial {
+    struct ref_epilogue whole, without;
+    int64_t seen, infinite;
+};
+
+static void see_partial(void *context, int64_t row, int64_t col, struct ref_chunks of)
+{
+    struct partial *p = context;
+
+    p->seen++;
+    p->infinite += !isfinite(ref_epilogue_one(&p->whole, row, col, of.sum, false)) ||
+                   !isfinite(ref_epilogue_one(&p->without, row, col, of.sum, false));
+}
+
 static const char *chunk_fault(const struct ref_gemm *p, const struct measured *x)
 {
     float *work = calloc((size_t)(16 * p->k + 64), sizeof *work);
     const struct ref_rows a = {x->a, x->na, p->m}, w = {x->w, x->nw, p->n};
-    struct ref_chunks c = ref_exact_chunks(&a, &w, p->k, work);
+    struct partial partial = {0};
+    struct ref_chunks c;
 
+    ref_epilogue_init(p, x->int_factor, &partial.whole);
+    partial.without = partial.whole;
+    partial.without.has_channel = false;
+    c = ref_exact_chunks(&a, &w, p->k, work,
+                         &(const struct ref_chunk_watch){see_partial, &partial});
     free(work);
+    if (partial.seen != p->m * p->n)
+        return "not every row met every column";
+    if (partial.infinite)
+        return "a partial sum is beyond the output format";
     if (!(fmin(c.sum, c.range) <= ldexp(1.0, p->c->man_bits + 1)))
         return "chunk sums do not fit the output format";
     if (!p->f16_accum)
@@ -265,6 +290,29 @@ START_TEST(heavy_terms)
 
     p.c = p.bs->bits == 16 ? p.bs : p.a;
     check_family(&p);
+}
+END_TEST
+
+/* One scale for columns of all windows of a wide format, and f16 that must hold every sum of them. */
+START_TEST(blocks_of_wide_weights)
+{
+    static const char *const weights[] = {"float5e4m0", "float6e4m1", "float7e4m2",
+                                          "float7e5m1", "float8e4m3", "float8e5m2"};
+    static const char *const activations[] = {"f16", "e4m3", "e5m2"};
+    struct ref_gemm p = {.a = dtype_find(activations[_i % 3]),
+                         .b = dtype_find_weight(weights[_i / 3]),
+                         .c = dtype_find("f16"),
+                         .bs = dtype_find("f32"),
+                         .m = 8,
+                         .n = 512,
+                         .k = 512,
+                         .scale = REF_SCALE_BLOCK,
+                         .group = 128,
+                         .group_n = 32};
+
+    ck_assert_ptr_nonnull(p.b);
+    if (family_weight(&p))
+        check_family(&p);
 }
 END_TEST
 
@@ -425,6 +473,7 @@ int main(void)
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, families, 0, FAMILY_ACTIVATIONS);
     tcase_add_loop_test(tc, heavy_terms, 0, (int)(sizeof heavy / sizeof heavy[0]));
+    tcase_add_loop_test(tc, blocks_of_wide_weights, 0, 18);
     tcase_add_loop_test(tc, short_k, 0, 7 * 8);
     tcase_add_loop_test(tc, fused_scales, 0, 2);
     tcase_add_loop_test(tc, block_bias, 0, 6);
