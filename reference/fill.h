@@ -69,6 +69,11 @@ struct ref_input_sizes ref_input_sizes(const struct ref_gemm *p);
 const char *ref_fill(const struct ref_fill_spec *f, const struct ref_gemm *p,
                      const struct ref_inputs *out);
 
+/* Is this weight scale code among those that all_scales takes in turn? NaN and infinity are not, since
+ * they would hide their column; nor is an e8m0 code, in operands of 16 bits, under which some
+ * weight would be infinite there. */
+bool ref_fill_takes(const struct ref_gemm *p, uint32_t code);
+
 /* Fill P: the live k of row i. Fill O: the live k of all rows. Fill C: the first of two; the other
  * is p->group further on. */
 int64_t ref_fill_live_k(const struct ref_fill_spec *f, const struct ref_gemm *p, int64_t row);

@@ -118,6 +118,20 @@ static int tiny_scale(const struct fill_plan *s, const struct fill_window *w)
     return e > low - w->unit ? e : low - w->unit;
 }
 
+/* The exponents of scales whose products with weights an f16 operand holds: finite, and normal where
+ * the windows are narrow enough. A shared scale meets all windows. */
+static void operand_room(const struct fill_plan *s, int64_t col, bool shared, int *lo, int *hi)
+{
+    int top = fill_window(s, col)->top, unit = fill_window(s, col)->unit;
+
+    for (int i = 0; shared && i < s->windows; i++) {
+        top = s->window[i].top > top ? s->window[i].top : top;
+        unit = s->window[i].unit < unit ? s->window[i].unit : unit;
+    }
+    *hi = clamp(15 - top - 4, *lo, *hi);
+    *lo = clamp(-14 - unit, *lo, *hi);
+}
+
 int fill_scale_exponent(const struct fill_plan *s, int64_t col)
 {
     bool shared = s->p->scale == REF_SCALE_BLOCK || s->p->scale == REF_SCALE_TENSOR;
@@ -132,10 +146,8 @@ int fill_scale_exponent(const struct fill_plan *s, int64_t col)
                                    : 0;
     if (scales_after(s->p) || tiny_activations(s))
         want -= s->row_exponent;
-    else if (ref_scales_operand(s->p) && s->p->a->exp_bits == 5) {
-        hi = clamp(15 - w->top - 4, lo, hi); /* the operand stays finite in f16, */
-        lo = clamp(-14 - w->unit, lo, hi);   /* and normal where its window is narrow enough */
-    }
+    else if (ref_scales_operand(s->p) && s->p->a->exp_bits == 5)
+        operand_room(s, col, shared, &lo, &hi);
     return clamp(want, lo, hi);
 }
 

@@ -25,13 +25,31 @@ static double full_significand(const struct dtype *t, uint64_t r)
     return 1.0 + ldexp((double)(r >> 8 & ((1u << bits) - 1)), -bits);
 }
 
-/* Every code in turn, without NaN and infinity where a single one would hide its whole column:
- * those are fill X's. */
+bool ref_fill_takes(const struct ref_gemm *p, uint32_t code)
+{
+    const bool has_zero = p->zero != REF_ZERO_NONE;
+    double s = dtype_decode(p->bs, code), top = ldexp(1.0, p->b->bits - (has_zero ? 0 : 1));
+
+    if (!isfinite(s) || p->bs->man_bits != 0 || !ref_scales_operand(p) || p->a->bits != 16)
+        return isfinite(s);
+    if (p->b->is_float)
+        top = fmin(dtype_max(p->b), dtype_max(p->a)); /* larger codes do not occur */
+    return s * top <= dtype_max(p->a);
+}
+
+/* Every code in turn, but for those left out: NaN and infinity are fill X's. */
 static uint32_t code_in_turn(const struct dtype *t, uint64_t index)
 {
-    uint32_t code = (uint32_t)(index & (t->bits >= 32 ? 0xffffffffu : (1u << t->bits) - 1));
+    uint32_t code = (uint32_t)(index & ((1u << t->bits) - 1));
 
-    return isfinite(t->bits == 32 ? 1.0 : dtype_decode(t, code)) ? code : encode_scale(t, 1.0);
+    return isfinite(dtype_decode(t, code)) ? code : encode_scale(t, 1.0);
+}
+
+static uint32_t scale_in_turn(const struct ref_gemm *p, uint64_t index)
+{
+    uint32_t code = code_in_turn(p->bs, index);
+
+    return ref_fill_takes(p, code) ? code : encode_scale(p->bs, 1.0);
 }
 
 /* Fused scales: codes above 250 make weights that f32 cannot hold (6 2^128), which no contract
@@ -68,7 +86,7 @@ static uint32_t weight_scale_code(const struct fill_plan *s, uint64_t index, int
     if (s->f.all_scales && s->p->fused_e8m0 && s->f.kind == REF_FILL_R) /* has sums of infinities */
         return fused_code(fill_turn(s, index));
     if (s->f.all_scales && t->bits <= 16)
-        return code_in_turn(t, fill_turn(s, index));
+        return scale_in_turn(s->p, fill_turn(s, index));
     switch (s->f.kind) {
     case REF_FILL_P:
     case REF_FILL_R:

@@ -10,6 +10,7 @@ struct pairs {
     const struct dtype *type; /* of the second code; NULL: as many as weight codes, all finite */
     int bits;                 /* of the second code */
     uint8_t *seen;
+    bool is_scale; /* a weight scale; else a zero point */
 };
 
 static uint32_t weight_codes(const struct check_in *in)
@@ -29,7 +30,8 @@ static uint64_t missing(const struct check_in *in, const struct pairs *p)
     uint64_t lost = 0;
 
     for (uint32_t code = 0; code < 1u << p->bits; code++) {
-        if (p->type && !isfinite(dtype_decode(p->type, code)))
+        if (p->type && !(p->is_scale ? ref_fill_takes(&in->q->ref, code)
+                                     : isfinite(dtype_decode(p->type, code))))
             continue;
         for (uint32_t weight = 0; weight < weight_codes(in); weight++) {
             uint64_t bit = (uint64_t)code * weight_codes(in) + weight;
@@ -100,9 +102,9 @@ static void require(const struct check_in *in, const struct pairs *p, struct fin
 void coverage_check(const struct check_in *in, struct finding *f)
 {
     const struct ref_gemm *p = &in->q->ref;
-    struct pairs scales = {"scale", p->bs, p->bs->bits, NULL};
+    struct pairs scales = {"scale", p->bs, p->bs->bits, NULL, true};
     struct pairs zeros = {"zero point", p->zero == REF_ZERO_FLOAT ? p->a : NULL,
-                          p->zero == REF_ZERO_FLOAT ? p->a->bits : p->b->bits, NULL};
+                          p->zero == REF_ZERO_FLOAT ? p->a->bits : p->b->bits, NULL, false};
 
     if (REF_FAULT(COVERAGE_OFF))
         return;

@@ -18,6 +18,21 @@ static const char *const family_scales[] = {"f16", "bf16", "e4m3", "e5m2", "e8m0
 static const int64_t family_ks[] = {64, 128, 512, 1024, 4096};
 enum { FAMILY_ACTIVATIONS = 9, FAMILY_SCALES = 7, FAMILY_KS = 5, FAMILY_VARIANTS = 8 };
 
+/* Groups of 32 and sizes that are no multiples of much. */
+static inline void family_base(struct ref_gemm *p, const char *a, const char *b, const char *bs)
+{
+    *p = (struct ref_gemm){.a = dtype_find(a),
+                           .b = dtype_find(b),
+                           .bs = dtype_find(bs),
+                           .m = 9,
+                           .n = 70,
+                           .k = 136,
+                           .scale = REF_SCALE_GROUP,
+                           .group = 32,
+                           .group_n = 1};
+    p->c = p->a->bits == 16 ? p->a : dtype_find("bf16");
+}
+
 static inline bool family_weight(const struct ref_gemm *p)
 {
     const struct dtype *a = p->a, *b = p->b;

@@ -311,8 +311,10 @@ START_TEST(blocks_of_wide_weights)
                          .group_n = 32};
 
     ck_assert_ptr_nonnull(p.b);
-    if (family_weight(&p))
+    for (int rule = 0; rule < 2 && family_weight(&p); rule++) {
+        p.block_on_operand = rule;
         check_family(&p);
+    }
 }
 END_TEST
 

@@ -7,27 +7,13 @@
 
 /* ---- a function of (seed, tensor, index) ----------------------------------------------------- */
 
-static void base_problem(struct ref_gemm *p, const char *a, const char *b, const char *bs)
-{
-    *p = (struct ref_gemm){.a = dtype_find(a),
-                           .b = dtype_find(b),
-                           .bs = dtype_find(bs),
-                           .m = 9,
-                           .n = 70,
-                           .k = 136,
-                           .scale = REF_SCALE_GROUP,
-                           .group = 32,
-                           .group_n = 1};
-    p->c = p->a->bits == 16 ? p->a : dtype_find("bf16");
-}
-
-/* A smaller problem of the same fill is a part of a larger one, whatever arrays are asked for. */
 /* Can an operand register of the activations' format hold this weight? */
 static bool held(const struct ref_gemm *p, uint32_t code)
 {
     return !p->b->is_float || !p->a->is_float || fabs(dtype_decode(p->b, code)) <= dtype_max(p->a);
 }
 
+/* A smaller problem of the same fill is a part of a larger one, whatever arrays are asked for. */
 START_TEST(prefixes)
 {
     static const char *const sides[][3] = {
@@ -38,7 +24,7 @@ START_TEST(prefixes)
     struct filled f, g, h;
     uint8_t *b;
 
-    base_problem(&p, sides[_i % 3][0], sides[_i % 3][1], sides[_i % 3][2]);
+    family_base(&p, sides[_i % 3][0], sides[_i % 3][1], sides[_i % 3][2]);
     filled_make(&f, &p, &spec);
     if (f.why) { /* fill C, 8-bit activations */
         ck_assert(spec.kind == REF_FILL_C && p.a->bits == 8);
@@ -88,7 +74,7 @@ START_TEST(dense_codes)
 
     if (!is_weight(b))
         return;
-    base_problem(&p, "bf16", b->name, "bf16");
+    family_base(&p, "bf16", b->name, "bf16");
     p.n = 512;
     filled_make(&f, &p, &spec);
     for (int64_t i = 0; i < p.n * p.k; i++) {
@@ -134,7 +120,7 @@ START_TEST(paired_codes)
 
     if (!is_weight(b) || b->bits == 1)
         return;
-    base_problem(&p, "bf16", b->name, "bf16");
+    family_base(&p, "bf16", b->name, "bf16");
     p.m = 64;
     p.n = 1024;
     filled_make(&f, &p, &spec);
@@ -173,7 +159,7 @@ START_TEST(readout_rows)
     struct filled f;
     bool *seen;
 
-    base_problem(&p, "e4m3", "uint4", "bf16");
+    family_base(&p, "e4m3", "uint4", "bf16");
     p.scale = REF_SCALE_CHANNEL;
     p.group = 0;
     p.m = p.k = ks[_i];
@@ -205,6 +191,7 @@ static const struct {
     {"bf16", "uint8", "e4m3", 64, 1024, 32, REF_ZERO_NONE},
     {"bf16", "uint8", "bf16", 4096, 4096, 128, REF_ZERO_NONE},
     {"f16", "float8e5m2", "e8m0", 256, 1024, 128, REF_ZERO_NONE},
+    {"bf16", "e2m1", "e8m0", 256, 1024, 128, REF_ZERO_NONE},
     {"e4m3", "e2m1", "e8m0", 64, 512, 64, REF_ZERO_NONE},
     {"bf16", "uint8", "bf16", 128, 4096, 64, REF_ZERO_INT},
     {"f16", "uint4", "f16", 2048, 1024, 32, REF_ZERO_FLOAT},
@@ -219,8 +206,9 @@ START_TEST(readout_pairs)
     uint8_t *seen;
     uint32_t weights, partners;
     const struct dtype *t;
+    double largest = HUGE_VAL; /* a power of two under which an operand is infinite is left out */
 
-    base_problem(&p, readouts[_i].a, readouts[_i].b, readouts[_i].bs);
+    family_base(&p, readouts[_i].a, readouts[_i].b, readouts[_i].bs);
     p.m = 1;
     p.n = readouts[_i].n;
     p.k = readouts[_i].k ? readouts[_i].k : 64;
@@ -232,6 +220,10 @@ START_TEST(readout_pairs)
     t = p.zero == REF_ZERO_INT ? p.b : p.zero == REF_ZERO_FLOAT ? p.a : p.bs;
     partners = 1u << t->bits;
     seen = calloc((size_t)weights * partners, 1);
+    if (t == p.bs && t->man_bits == 0 && p.a->bits == 16)
+        largest = dtype_max(p.a) / fmin(dtype_max(p.a), dtype_max(p.b));
+    for (int64_t i = 0; t->man_bits == 0 && i < p.n * ref_groups(&p); i++)
+        EXPECT(!(dtype_decode(t, f.in.bs[i]) > largest), "scale 0x%x", f.in.bs[i]);
     for (int64_t i = 0; i < p.n * p.k; i++) {
         int64_t at = i / p.k * ref_groups(&p) + (p.group ? i % p.k / p.group : 0);
         uint32_t partner = p.zero ? f.in.zero[at] : f.in.bs[at];
@@ -240,7 +232,8 @@ START_TEST(readout_pairs)
         seen[partner * weights + f.in.b[i]] = 1;
     }
     for (uint32_t x = 0; x < weights * partners; x++)
-        EXPECT(seen[x] || !isfinite(dtype_decode(t, x / weights)) || !held(&p, x % weights),
+        EXPECT(seen[x] || !isfinite(dtype_decode(t, x / weights)) || !held(&p, x % weights) ||
+                   dtype_decode(t, x / weights) > largest,
                "%s 0x%x never meets %s 0x%x", p.b->name, x % weights, t->name, x / weights);
     free(seen);
     filled_free(&f);
@@ -255,7 +248,7 @@ START_TEST(readout_fused_pairs)
     struct filled f;
     bool *seen = calloc(65536, sizeof *seen);
 
-    base_problem(&p, "e4m3", "e2m1", "e8m0");
+    family_base(&p, "e4m3", "e2m1", "e8m0");
     p.m = 1;
     p.n = 65536;
     p.k = 64;
@@ -286,7 +279,7 @@ START_TEST(outer_pairs)
     bool seen[2][256] = {{0}};
     int64_t live;
 
-    base_problem(&p, outer[_i][0], outer[_i][1], "bf16");
+    family_base(&p, outer[_i][0], outer[_i][1], "bf16");
     p.m = p.n = 256;
     filled_make(&f, &p, &spec);
     live = ref_fill_live_k(&spec, &p, 0);
@@ -341,7 +334,7 @@ START_TEST(conversions)
     struct filled f;
     float *a, w[8 * 64];
 
-    base_problem(&p, formats[_i % 2], _i / 2 ? "float4e2m1" : "uint4", formats[_i % 2]);
+    family_base(&p, formats[_i % 2], _i / 2 ? "float4e2m1" : "uint4", formats[_i % 2]);
     p.m = 65536;
     p.n = 8;
     p.k = 64;
@@ -389,13 +382,13 @@ START_TEST(conversion_refusals)
         uint16_t a[9 * 136];
         struct ref_inputs in = {.a = a};
 
-        base_problem(&p, sides[i][0], sides[i][1], sides[i][2]);
+        family_base(&p, sides[i][0], sides[i][1], sides[i][2]);
         memset(a, 0x5a, sizeof a);
         ck_assert(ref_fill(&spec, &p, &in) != NULL);
         for (int j = 0; j < 9 * 136; j++)
             ck_assert_int_eq(a[j], 0x5a5a);
     }
-    base_problem(&p, "bf16", "uint4", "bf16");
+    family_base(&p, "bf16", "uint4", "bf16");
     p.k = 32;
     ck_assert(ref_fill(&spec, &p, &(struct ref_inputs){0}) != NULL);
 }
@@ -410,7 +403,7 @@ START_TEST(special_rows)
     struct filled f, g;
     int nan = 0, infinite = 0, minus_zero = 0;
 
-    base_problem(&p, _i ? "e4m3" : "bf16", "uint4", "bf16");
+    family_base(&p, _i ? "e4m3" : "bf16", "uint4", "bf16");
     p.m = 48;
     filled_make(&f, &p, &spec);
     filled_make(&g, &p, &dense);
@@ -452,7 +445,7 @@ START_TEST(special_scales)
     struct ref_gemm p;
     int nan = 0, infinite = 0;
 
-    base_problem(&p, scale_kinds[_i].a, "uint4", scale_kinds[_i].bs);
+    family_base(&p, scale_kinds[_i].a, "uint4", scale_kinds[_i].bs);
     p.n = 512;
     filled_make(&f, &p, &spec);
     filled_make(&g, &p, &dense);

@@ -2,8 +2,6 @@
 candidate_cases.py.
 """
 
-import dataclasses
-
 import torch
 from humming import ops
 from humming.transform import process_fused_e8m0_scale
@@ -391,57 +389,3 @@ def sum_of_expert_minus_one():
     return made[0] != made[
         1
     ], f"an id of -1 reads the map before its start: {made[0]} or {made[1]}, as the memory there is"
-
-
-def convert(schema, tensors, n, k):
-    return schema.convert_humming(tensors, [n], [k], torch.bfloat16)
-
-
-def gptq_zero_points():
-    from humming.schema import GPTQWeightSchema
-
-    schema = GPTQWeightSchema(bits=4, group_size=128, sym=False)
-    tensors = {
-        "qweight": torch.zeros((32, 64), dtype=torch.int32, device="cuda"),
-        "scales": torch.ones((2, 64), dtype=torch.bfloat16, device="cuda"),
-        "qzeros": torch.full((2, 8), 0x77777777, dtype=torch.int32, device="cuda"),
-        "g_idx": torch.arange(256, dtype=torch.int32, device="cuda") // 128,
-    }
-    _, made = convert(schema, tensors, 64, 256)
-    zero = int(made["zero_point"].flatten()[0]) & 15
-    return zero == 7, f"a stored 7, which the first format of GPTQ means as 8, becomes {zero}"
-
-
-def fp8_block_scales():
-    from humming.schema import Fp8WeightSchema
-
-    names = {f.name for f in dataclasses.fields(Fp8WeightSchema)}
-    block = {"weight_block_size": [128, 128]} if "weight_block_size" in names else {}
-    schema = Fp8WeightSchema(**block)
-    scale = torch.full((2, 2), 1 + 2**-12, device="cuda")
-    tensors = {
-        "weight": torch.zeros((256, 256), device="cuda").to(torch.float8_e4m3fn),
-        "weight_scale_inv": scale,
-    }
-    made_schema, made = convert(schema, tensors, 256, 256)
-    kept = made["weight_scale"].float().flatten()[0].item()
-    return (
-        kept != scale[0, 0].item(),
-        f"block scale {scale[0, 0].item():.7f} (f32) becomes {kept:.7f} ({made['weight_scale'].dtype}, {made_schema.weight_scale_type})",
-    )
-
-
-def modelopt_shape():
-    import humming.schema.modelopt as modelopt
-
-    said, seen = [], False
-    for name in dir(modelopt):
-        if name not in ("ModeloptNvfp4WeightSchema", "ModeloptMxfp8WeightSchema"):
-            continue
-        try:
-            tensors = {"weight": torch.zeros((64, 128), dtype=torch.uint8)}
-            said.append(f"{name}: {getattr(modelopt, name).infer_shape(None, tensors)[:2]}")
-        except Exception as error:
-            seen = True
-            said.append(f"{name}: {type(error).__name__}: {str(error)[:60]}")
-    return seen, "; ".join(said) or "no class found"

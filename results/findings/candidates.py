@@ -15,6 +15,7 @@ import time
 
 CASES, SHAPES = "candidate_cases", "candidate_shapes"
 NUMBERS, PROCESSES = "candidate_numbers", "candidate_processes"
+CHECKPOINTS = "candidate_checkpoints"
 
 # Name (the function's, with dashes) and module. One row is one process: its candidates are tried one
 # after another, and those behind one that ended the process are tried again alone.
@@ -31,7 +32,8 @@ BATCHES = [
     (SHAPES, "sampled-fp4 grouped-copies narrow-packed-k"),
     (NUMBERS, "bias-under-stream-k precision-under-stream-k fused-padding"),
     (NUMBERS, "nan-code-weights extreme-e8m0-codes tiny-groups"),
-    (NUMBERS, "gptq-zero-points fp8-block-scales modelopt-shape sum-of-expert-minus-one"),
+    (CHECKPOINTS, "gptq-zero-points fp8-block-scales modelopt-shape awq-order nvfp4-global-scale"),
+    (NUMBERS, "sum-of-expert-minus-one"),
     (CASES, "layouts-of-both-widths last-offset ids-beyond-padding expert-twice no-padded-tokens"),
     (CASES, "shape-m-of-others other-block-m no-rows other-dtype expert-minus-one"),
     (CASES, "locks-reused streams-with-own-locks other-stream strided-inputs graph-replay"),
