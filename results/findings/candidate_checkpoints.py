@@ -125,9 +125,14 @@ def nvfp4_global_scale():
             "weight_scale": scale.float().to(torch.float8_e4m3fn),
             "weight_scale_2": torch.tensor(second, device="cuda"),
         }
-        schema, made = ModeloptNvfp4WeightSchema(quant_algo="nvfp4").convert_humming(
-            tensors, ns, ks, torch.bfloat16
-        )
+        try:
+            schema, made = ModeloptNvfp4WeightSchema(quant_algo="nvfp4").convert_humming(
+                tensors, ns, ks, torch.bfloat16
+            )
+        except RuntimeError as error:
+            seen = True
+            said.append(f"{name}: refused: {str(error)[:60]}")
+            continue
         kept = {"weight_scale_group_size": 16, "weight_scale_2_type": schema.weight_scale_2_type}
         if schema.bs_dtype is not None:
             kept["bs_dtype"] = schema.bs_dtype

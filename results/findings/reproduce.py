@@ -102,12 +102,12 @@ def minus_zero():
 
 
 def small_f16_outputs():
-    config = layer("float8e4m3", "uint4", 128, 256, c="float16", weight_scale_type="channel")
-    words = torch.full((128, 32), -0x77777778, dtype=torch.int32, device="cuda")  # codes 8: zeros
+    config = layer("float8e4m3", "uint4", 256, 512, c="float16", weight_scale_type="channel")
+    words = torch.full((256, 64), -0x77777778, dtype=torch.int32, device="cuda")  # codes 8: zeros
     words[:, 0] = -0x77777770  # codes 0 and 9: -8 and 1
-    scale = torch.ones((128, 1), device="cuda", dtype=torch.float16)
+    scale = torch.ones((256, 1), device="cuda", dtype=torch.float16)
     made = transform_humming_tensors(config, {"weight": words, "weight_scale": scale})
-    a = torch.zeros((1, 256), device="cuda")
+    a = torch.zeros((1, 512), device="cuda")
     a[0, 0], a[0, 1] = -128, 1
     input_scale = torch.full((1, 1), 2.0**-16, device="cuda")
     out = launch(config, made, a.to(torch.float8_e4m3fn), input_scale=input_scale)
@@ -165,11 +165,11 @@ def int4_copies():
 
 
 def two_bit_floats():
-    config = layer("bfloat16", "float2e1m0", 128, 256, weight_scale_type="channel")
+    config = layer("bfloat16", "float2e1m0", 256, 512, weight_scale_type="channel")
     torch.manual_seed(1)
-    codes = torch.randint(0, 4, (128, 256), device="cuda")
+    codes = torch.randint(0, 4, (256, 512), device="cuda")
     values = torch.tensor([0.0, 2, 0, -2], dtype=torch.float64, device="cuda")[codes]
-    a = whole_numbers(16, 256)
+    a = whole_numbers(16, 512)
     out = launch(config, packed(config, codes), a.bfloat16())
     differ = out.double() != (a.double() @ values.T).bfloat16().double()
     columns = sorted({n % 32 // 16 for n in differ.any(0).nonzero().view(-1).tolist()})
@@ -195,17 +195,17 @@ def odd_bits_packed_k():
 
 
 def e5m2_integers_f16():
-    """All activations and weights are 1: 256 is right. Weights of column 0 are 0."""
+    """All activations and weights are 1: 512 is right. Weights of column 0 are 0."""
     try:
-        config = layer("float8e5m2", "uint4", 128, 256, c="float16", weight_scale_type="channel")
-        codes = torch.full((128, 256), 9, device="cuda")
+        config = layer("float8e5m2", "uint4", 256, 512, c="float16", weight_scale_type="channel")
+        codes = torch.full((256, 512), 9, device="cuda")
         codes[0] = 8
-        a = torch.ones((16, 256), device="cuda").to(torch.float8_e5m2)
+        a = torch.ones((16, 512), device="cuda").to(torch.float8_e5m2)
         out = launch(config, packed(config, codes), a, input_scale=ones(16))
     except ValueError as error:
         return False, f"refused: {str(error)[:80]}"
     zero, one = out[0, 0].item(), out[0, 1].item()
-    return zero != 0 or one != 256, f"0 becomes {zero}, 256 becomes {one}"
+    return zero != 0 or one != 512, f"0 becomes {zero}, 512 becomes {one}"
 
 
 FINDINGS = {
