@@ -34,7 +34,8 @@ static const struct experiment experiments[] = {
     {"-0+0", -0.0f, -0.0f, -0.0f, 0.0f, false}, {"-0-0", -0.0f, -0.0f, -0.0f, -0.0f, false},
     {"1-1+0", 0.0f, 1.0f, -1.0f, 0.0f, false},  {"1-1-0", -0.0f, 1.0f, -1.0f, -0.0f, false},
     {"1+c", 0.0f, 1.0f, 0.0f, -1.0f, false},    {"-1+c", 0.0f, -1.0f, 0.0f, 1.0f, false},
-    {"-e*e", 0.0f, -1.0f, 0.0f, 0.0f, true},};
+    {"-e*e", 0.0f, -1.0f, 0.0f, 0.0f, true},
+};
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
 #define GPU_TRY(call)                                                                       \
