@@ -376,6 +376,12 @@ START_TEST(inexact_data)
     w.tuning.use_stream_k = true;
     ck_assert_ptr_nonnull(strstr(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "slices round"));
     world_close(&w);
+    world_open(&w, "check=exact fill=E2 a_dtype=f16");
+    w.tuning.use_stream_k = true;
+    ck_assert_str_eq(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "trusted");
+    w.q.chunk_overflows[0] = w.q.chunk_overflows[1] = true;
+    ck_assert_ptr_nonnull(strstr(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "may overflow"));
+    world_close(&w);
 }
 END_TEST
 
