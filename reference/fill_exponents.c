@@ -1,6 +1,8 @@
 /* Powers of two of scales, rows and outputs of a fill. */
 #include "reference/fill_plan.h"
 
+#include "reference/fault.h"
+
 #include <math.h>
 
 /* A scale is sigma 2^f with sigma up to 7 and two more binades of jitter: f must leave room for
@@ -217,7 +219,7 @@ void fill_choose_row_exponent(struct fill_plan *s)
     }
     if (s->p->c->exp_bits == 5 && !(top <= 11.0 && top >= 2.0))
         s->row_exponent = (int)floor(top > 11.0 ? 11.0 - top : 4.0 - top);
-    if (s->p->c->exp_bits == 5 && fill_is_paired(s)) {
+    if (s->p->c->exp_bits == 5 && fill_is_paired(s) && !REF_FAULT(FILL_SUMS_OVERFLOW)) {
         int most = 15 - (s->unit_bits - 1) - largest_unit(s);
 
         s->row_exponent = s->row_exponent < most ? s->row_exponent : most;
