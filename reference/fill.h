@@ -69,8 +69,8 @@ struct ref_input_sizes ref_input_sizes(const struct ref_gemm *p);
 const char *ref_fill(const struct ref_fill_spec *f, const struct ref_gemm *p,
                      const struct ref_inputs *out);
 
-/* Is this weight scale code among those that all_scales takes in turn? NaN and infinity are not, since
- * they would hide their column; nor is an e8m0 code, in operands of 16 bits, under which some
+/* Is this weight scale code among those that all_scales takes in turn? NaN and infinity are not,
+ * since they would hide their column; nor is an e8m0 code, in operands of 16 bits, under which some
  * weight would be infinite there. */
 bool ref_fill_takes(const struct ref_gemm *p, uint32_t code);
 

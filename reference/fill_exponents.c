@@ -120,8 +120,8 @@ static int tiny_scale(const struct fill_plan *s, const struct fill_window *w)
     return e > low - w->unit ? e : low - w->unit;
 }
 
-/* The exponents of scales whose products with weights an f16 operand holds: finite, and normal where
- * the windows are narrow enough. A shared scale meets all windows. */
+/* The exponents of scales whose products with weights an f16 operand holds: finite, and normal
+ * where the windows are narrow enough. A shared scale meets all windows. */
 static void operand_room(const struct fill_plan *s, int64_t col, bool shared, int *lo, int *hi)
 {
     int top = fill_window(s, col)->top, unit = fill_window(s, col)->unit;
@@ -177,8 +177,8 @@ static int tiny_row_exponent(const struct fill_plan *s)
     return clamp(e, -100, most);
 }
 
-/* E2: the largest unit, log2, that sums of a window meet before a channel or tensor scale. A block's
- * scale follows its first column, whatever windows its other columns have. */
+/* E2: the largest unit, log2, that sums of a window meet before a channel or tensor scale. The
+ * scale of a block follows its first column, whatever windows its other columns have. */
 static int largest_unit(const struct fill_plan *s)
 {
     const struct ref_gemm *p = s->p;

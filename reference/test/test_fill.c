@@ -293,7 +293,7 @@ START_TEST(heavy_terms)
 }
 END_TEST
 
-/* One scale for columns of all windows of a wide format, and f16 that must hold every sum of them. */
+/* One scale for columns of all windows of a wide format; f16 must hold every sum of them. */
 START_TEST(blocks_of_wide_weights)
 {
     static const char *const weights[] = {"float5e4m0", "float6e4m1", "float7e4m2",
