@@ -14,8 +14,8 @@
  * A longer chain is one block after the other, c being the result of the block before.
  *
  * Special values: a NaN, infinity times 0, and infinities of both signs give the canonical NaN
- * (sign 0, all bits one); infinities of one sign give that infinity. The sign of a zero is not
- * modelled (always +0).
+ * (sign 0, all bits one); infinities of one sign give that infinity. A sum of zero is +0, whatever
+ * the signs of its terms (kernels/cuda/probe_zeros.cu, on sm_90).
  *
  * Sources: Fasi, Higham, Mikaitis, Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ CS
  * 7:e330, 2021; Khattak and Mikaitis, arXiv 2512.07004; MMA-Sim, arXiv 2511.10909. test_dumps

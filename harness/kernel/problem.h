@@ -38,8 +38,8 @@ struct problem {
     double p;            /* the largest P, in units (exact.h) */
     double ones;         /* the same, the unit being 1 */
     struct ref_chunks chunks;
-    bool chunk_overflows[2]; /* fill E2 and f16: a partial result may, if they are added in the
-                                order of k; in any order */
+    bool sum_overflows, range_overflows; /* fill E2 and f16: so large a partial result is infinite
+                                            somewhere */
 
     double fill_us, reference_us;
 };

@@ -160,9 +160,9 @@ static bool has_slices(const struct check_in *in)
     return in->launch->tuning->use_stream_k;
 }
 
-static bool overflows(const struct problem *q, int in_any_order)
+static bool fits(double units, double limit, bool overflows)
 {
-    return q->chunk_overflows[in_any_order] && !REF_FAULT(TRUST_OVERFLOW_OFF);
+    return units <= limit && (!overflows || REF_FAULT(TRUST_OVERFLOW_OFF));
 }
 
 /* Partial results of slices are rounded to c: exact if every partial sum fits its significand.
@@ -181,10 +181,10 @@ static const char *slices_round(const struct check_in *in, char *buf, size_t siz
                    : NULL;
     if (q->fill.kind != REF_FILL_E2)
         return "slices round partial sums to 16 bits: only fill E2 is exact then";
-    if ((q->chunks.sum <= limit && !overflows(q, 1)) ||
-        (q->chunks.range <= limit && !overflows(q, 0)))
+    if (fits(q->chunks.sum, limit, q->sum_overflows) ||
+        fits(q->chunks.range, limit, q->range_overflows))
         return NULL;
-    if (overflows(q, 0))
+    if (q->range_overflows)
         return "slices may overflow: chunk sums reach beyond the largest number of f16";
     (void)snprintf(buf, size, "slices may round: chunk sums reach %.0f units, %s holds %.0f",
                    fmin(q->chunks.sum, q->chunks.range), q->ref.c->name, limit);

@@ -135,10 +135,8 @@ static void see_chunks(void *context, int64_t i, int64_t j, struct ref_chunks of
     int64_t row = q->routing.row_a[met->rows ? met->rows[i] : i];
     int64_t col = met->expert * q->ref.n + q->cols[j];
 
-    if (!stays_finite(q, row, col, of.range))
-        q->chunk_overflows[0] = true;
-    if (!stays_finite(q, row, col, of.sum))
-        q->chunk_overflows[1] = true;
+    q->sum_overflows |= !stays_finite(q, row, col, of.sum);
+    q->range_overflows |= !stays_finite(q, row, col, of.range);
 }
 
 static const char *measure(struct met *met, const float *a, const float *w, struct arena *arena)
@@ -178,7 +176,7 @@ static void judge_measure(struct problem *q)
         q->inexact = accumulator_holds(q);
     if (q->ref.f16_accum && !q->inexact && !(q->chunks.sum <= 0x1p11))
         q->inexact = "f16 accumulators may round: the chunk sums exceed 2^11 units";
-    if (q->ref.f16_accum && !q->inexact && q->chunk_overflows[1])
+    if (q->ref.f16_accum && !q->inexact && q->sum_overflows)
         q->inexact = "f16 accumulators may overflow: the chunk sums reach beyond its numbers";
 }
 

@@ -345,12 +345,10 @@ START_TEST(hidden_weights)
 {
     char buf[HUM_REASON_BYTES];
     struct world w;
-    int64_t count;
 
     world_open(&w, "check=exact a_dtype=bf16");
     ck_assert_str_eq(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "trusted");
-    count = w.q.ref.m * w.q.ref.n;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < w.q.ref.m * w.q.ref.n; i++) {
         double y;
 
         w.q.acc[i] = ldexp(1.0 + (double)(i % 64) / 64.0, 60 + (int)(i % 8));
@@ -379,7 +377,9 @@ START_TEST(inexact_data)
     world_open(&w, "check=exact fill=E2 a_dtype=f16");
     w.tuning.use_stream_k = true;
     ck_assert_str_eq(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "trusted");
-    w.q.chunk_overflows[0] = w.q.chunk_overflows[1] = true;
+    for (int64_t i = 0; i < w.q.ref.m * w.q.ref.k; i++)
+        w.q.a[i] *= 0x1p10f;
+    ck_assert(!problem_want(&w.q, 1, &w.arena) && w.q.sum_overflows && w.q.range_overflows);
     ck_assert_ptr_nonnull(strstr(refusal(&w, BASIS_EXPECTED, 10, 0, buf), "may overflow"));
     world_close(&w);
 }

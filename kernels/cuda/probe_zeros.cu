@@ -3,14 +3,12 @@
  *     probe_zeros
  *
  * prints a line for each instruction (mma.sync, wgmma), format and accumulator: the result of each
- * experiment below, + for +0, - for -0, else the number. One instruction each, row 0 of A, column 0
- * of B; B is 1 wherever A is set, all other products are (+0)(+0).
+ * experiment below, + for +0, - for -0, else the number. One instruction each: row 0 of A times
+ * column 0 of B, which is all 1 or all the smallest number.
  * Sources of the layouts: PTX ISA, fragments of mma.m16n8k16 and m16n8k32, register fragments of
  * wgmma, and its matrix descriptor without swizzling.
  */
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
+#include "formats.cuh"
 
 #include <cmath>
 #include <cstdint>
@@ -18,7 +16,6 @@
 #include <cstdlib>
 #include <cstring>
 
-enum format { FORMAT_F16, FORMAT_BF16, FORMAT_E4M3, FORMAT_E5M2 };
 static const char *const names[] = {"f16", "bf16", "e4m3", "e5m2"};
 enum { ROW = 32 }; /* bytes of k that one instruction takes */
 
@@ -36,16 +33,6 @@ static const struct experiment experiments[] = {
     {"1+c", 0.0f, 1.0f, 0.0f, -1.0f, false},    {"-1+c", 0.0f, -1.0f, 0.0f, 1.0f, false},
     {"-e*e", 0.0f, -1.0f, 0.0f, 0.0f, true},
 };
-enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
-
-#define GPU_TRY(call)                                                                       \
-    do {                                                                                    \
-        cudaError_t rc_ = (call);                                                           \
-        if (rc_ != cudaSuccess) {                                                           \
-            (void)fprintf(stderr, "probe_zeros: %s: %s\n", #call, cudaGetErrorString(rc_)); \
-            exit(3);                                                                        \
-        }                                                                                   \
-    } while (0)
 
 #define MMA_F32(types)                                                                           \
     asm volatile("mma.sync.aligned." types " {%0,%1,%2,%3},{%4,%8,%5,%8},{%6,%7},{%0,%1,%2,%3};" \
@@ -108,7 +95,7 @@ __device__ static void by_wgmma(uint32_t *d, uint32_t a0, uint32_t a2, uint64_t 
     asm volatile("wgmma.wait_group.sync.aligned 0;");
 }
 
-/* a, b: one row of ROW bytes; c and d: a pattern of the accumulator. One warp group. */
+/* a, b: one row of ROW bytes; c, *out: a pattern of the accumulator. One warp group. */
 template <int F, bool F16_ACCUM, bool WGMMA>
 __global__ static void run(const uint8_t *a, const uint8_t *b, uint32_t c, uint32_t *out)
 {
@@ -137,20 +124,6 @@ __global__ static void run(const uint8_t *a, const uint8_t *b, uint32_t c, uint3
     }
     if (lane == 0)
         *out = F16_ACCUM ? d[0] & 0xffff : d[0];
-}
-
-static void put(int format, float x, uint8_t *at)
-{
-    if (format == FORMAT_F16) {
-        __half h = __float2half_rn(x);
-        memcpy(at, &h, 2);
-    } else if (format == FORMAT_BF16) {
-        __nv_bfloat16 h = __float2bfloat16_rn(x);
-        memcpy(at, &h, 2);
-    } else {
-        *at =
-            __nv_cvt_float_to_fp8(x, __NV_SATFINITE, format == FORMAT_E4M3 ? __NV_E4M3 : __NV_E5M2);
-    }
 }
 
 /* The smallest number that is not 0; of bf16 one whose square f32 still holds as a subnormal. */
@@ -182,8 +155,8 @@ template <int F, bool F16_ACCUM, bool WGMMA> static void row(uint8_t *a, uint8_t
         for (int i = 0; i < ROW / size; i++) {
             float x = i == 0 ? e.one : i == 5 ? e.other : e.filled;
 
-            put(F, e.tiny_b ? x * tiny(F) : x, a + i * size);
-            put(F, e.tiny_b ? tiny(F) : 1.0f, b + i * size);
+            encode((enum format)F, e.tiny_b ? x * tiny(F) : x, a + i * size);
+            encode((enum format)F, e.tiny_b ? tiny(F) : 1.0f, b + i * size);
         }
         if (F16_ACCUM)
             c = __half_as_ushort(__float2half_rn(e.c));

@@ -13,9 +13,7 @@
  * Source of the register layouts: PTX ISA, warp-level matrix instructions, fragments of
  * mma.m16n8k16 and mma.m16n8k32.
  */
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
+#include "formats.cuh"
 
 #include <cmath>
 #include <cstdint>
@@ -25,7 +23,6 @@
 #include <sys/stat.h>
 
 enum { LINES = 5000, MAX_K = 32, PATH_BYTES = 512 };
-enum format { FORMAT_F16, FORMAT_BF16, FORMAT_E4M3, FORMAT_E5M2 };
 
 struct recording {
     const char *folder; /* as published */
@@ -41,15 +38,6 @@ static const struct recording recordings[] = {
     {"bf16", "fp32", FORMAT_BF16, 16, false}, {"E4M3", "fp16", FORMAT_E4M3, 32, true},
     {"E5M2", "fp16", FORMAT_E5M2, 32, true},
 };
-
-#define GPU_TRY(call)                                                                              \
-    do {                                                                                           \
-        cudaError_t rc_ = (call);                                                                  \
-        if (rc_ != cudaSuccess) {                                                                  \
-            (void)fprintf(stderr, "record_tensor_core: %s: %s\n", #call, cudaGetErrorString(rc_)); \
-            exit(3);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* Two registers of A (row 0: the others are zero) and of B, 32 bits each, for lane t < 4 of the
  * first quad. */
@@ -124,28 +112,6 @@ static float value(uint64_t seed, uint64_t index)
     for (int i = 0; i < 8; i++)
         sum += (int)(r >> (8 * i) & 255);
     return ldexpf((float)(sum - 1020) / 209.0f, (int)(word(seed + 1, index) % 13) - 6);
-}
-
-/* x rounded to the format: its code in `out`, its value returned. */
-static float encode(enum format format, float x, uint8_t *out)
-{
-    if (format == FORMAT_F16) {
-        __half h = __float2half_rn(x);
-
-        memcpy(out, &h, 2);
-        return __half2float(h);
-    }
-    if (format == FORMAT_BF16) {
-        __nv_bfloat16 h = __float2bfloat16_rn(x);
-
-        memcpy(out, &h, 2);
-        return __bfloat162float(h);
-    }
-    __nv_fp8_interpretation_t kind = format == FORMAT_E4M3 ? __NV_E4M3 : __NV_E5M2;
-    __nv_fp8_storage_t code = __nv_cvt_float_to_fp8(x, __NV_SATFINITE, kind);
-
-    *out = code;
-    return __half2float(__half(__nv_cvt_fp8_to_halfraw(code, kind)));
 }
 
 /* ---- files ---- */

@@ -1,4 +1,4 @@
-"""candidate_numbers.py - scales, formats and checkpoints: one function a candidate, as in
+"""candidate_numbers.py - scales and formats: one function a candidate, as in
 candidate_cases.py.
 """
 
