@@ -8,7 +8,7 @@
  * Sources of the layouts: PTX ISA, fragments of mma.m16n8k16 and m16n8k32, register fragments of
  * wgmma, and its matrix descriptor without swizzling.
  */
-#include "formats.cuh"
+#include "kernels/cuda/formats.cuh"
 
 #include <cmath>
 #include <cstdint>

@@ -13,7 +13,7 @@
  * Source of the register layouts: PTX ISA, warp-level matrix instructions, fragments of
  * mma.m16n8k16 and mma.m16n8k32.
  */
-#include "formats.cuh"
+#include "kernels/cuda/formats.cuh"
 
 #include <cmath>
 #include <cstdint>
